@@ -22,7 +22,7 @@ import (
 
 // specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
-	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, postgres://…?table=NAME, FILE.db?table=NAME"},
+	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, s3://BUCKET/KEY, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"holdout", "holdout", "share of the units that is not trained on, but scored privately at no further cost, as 0.2"},
 	{"labels", "labels", labelsUsage},

@@ -19,6 +19,7 @@ import (
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
+	_ "github.com/sottodp/sotto/s3" // for --data
 )
 
 // Main runs the command with the arguments of the process and exits.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/csv"
@@ -11,6 +12,8 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +53,7 @@ func (h home) Run() int { return needs.Home(h.M) }
 //	unchanged           fails if a file has come, gone or changed since
 //	tables              writes patients.db (SQLite) with the table patients, small.parquet
 //	                    of package data, four Arrow files, and images with labels (IDX)
+//	store DIR           serves the files of DIR as bucket data of an S3-compatible store
 //	until FILE REGEXP   waits until the file is there and matches, for a command in the background
 //	freeport NAME       sets the variable to a port of the loopback that nobody listens on
 //	field FILE PATH V   a field of a JSON file, as in result.steps, has the value V;
@@ -77,7 +81,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "freeport": freePort, "until": until,
+			"exits": exits, "sameabove": sameAbove, "remember": remember, "unchanged": unchanged, "field": field, "tables": tables, "store": store, "freeport": freePort, "until": until,
 		},
 	})
 }
@@ -115,6 +119,29 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func store(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential=AKTEST/") {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, "<Error><Code>InvalidAccessKeyId</Code></Error>")
+			return
+		}
+		key, _ := strings.CutPrefix(r.URL.Path, "/data/")
+		b, err := os.ReadFile(filepath.Join(dir, key))
+		if err != nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(b)))
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
+	}))
+	ts.Defer(server.Close)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "SECRET123", "AWS_SESSION_TOKEN": "TOKEN123"} {
+		ts.Setenv(name, value)
 	}
 }
 

@@ -52,9 +52,9 @@ func Uncompressed(name string) string {
 
 // OpenFile opens the file at path. All its decompressed bytes go to sum; sum may be nil.
 func OpenFile(path string, sum io.Writer) (in *File, err error) {
-	f, err := readfile.Open(path)
+	f, err := Open(path)
 	if err != nil {
-		return nil, config.FileError(path, err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -63,6 +63,9 @@ func OpenFile(path string, sum io.Writer) (in *File, err error) {
 	}()
 	raw := bufio.NewReaderSize(f, bufferSize)
 	head, err := raw.Peek(16)
+	if e := f.Err(); e != nil {
+		return nil, e
+	}
 	if err != nil && err != io.EOF {
 		return nil, config.FileError(path, err)
 	}
@@ -147,7 +150,9 @@ func (f *File) Read(b []byte) (int, error) {
 // readError says what failed: the file or the decompressor.
 func (f *File) readError(err error) error {
 	found := "a damaged " + f.form + " file"
-	switch {
+	switch failed := f.f.Err(); {
+	case failed != nil:
+		return failed
 	case f.form == "" || errors.As(err, new(*fs.PathError)):
 		return fmt.Errorf("data: reading %s: %w", f.Name, err)
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):

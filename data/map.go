@@ -8,16 +8,27 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
+const readFirst = 64 << 20 // bytes
+
 // readAligned reads a packed table that cannot be mapped.
 func readAligned(path string, f *readfile.File) (p *pages, unmap func() error, err error) {
 	unmap = func() error { return nil }
-	aligned := make([]float64, (f.Size()+7)/8) // so that its numbers are aligned
-	if len(aligned) == 0 {
-		return &pages{}, unmap, nil
-	}
-	m := unsafe.Slice((*byte)(unsafe.Pointer(&aligned[0])), f.Size())
-	if _, err := io.ReadFull(f, m); err != nil {
-		return nil, nil, config.FileError(path, err)
+	var aligned []float64 // so that its numbers are aligned
+	var m []byte
+	for done := int64(0); done < f.Size(); done = int64(len(m)) { // memory follows what is there, not the size that a store says
+		size := min(f.Size(), max(readFirst, 2*done))
+		more := make([]float64, (size+7)/8)
+		copy(more, aligned)
+		aligned = more
+		m = unsafe.Slice((*byte)(unsafe.Pointer(&aligned[0])), size)
+		if _, err := io.ReadFull(f, m[done:]); err != nil {
+			if failed := f.Err(); failed != nil {
+				err = failed
+			} else {
+				err = config.FileError(path, err)
+			}
+			return nil, nil, err
+		}
 	}
 	return &pages{mem: m}, unmap, nil
 }

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sottodp/sotto/config"
-	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // mapFile maps the file at path into memory, read-only. Nobody may use the memory
 // after unmap.
 func mapFile(path string) (p *pages, unmap func() error, err error) {
-	f, err := readfile.Open(path)
+	f, err := Open(path)
 	if err != nil {
-		return nil, nil, config.FileError(path, err)
+		return nil, nil, err
 	}
 	defer f.Close()
 	if f.OS == nil || f.Size() == 0 {

@@ -24,7 +24,6 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/newfile"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -385,7 +384,7 @@ func LoadSchema(path string) (*schema.Schema, error) {
 }
 
 // IsPacked says whether the file at path begins as a packed table does.
-func IsPacked(path string) bool { return readfile.Begins(path, packMagic) }
+func IsPacked(path string) bool { return Begins(path, packMagic) }
 
 // A packCut says how a packed file is damaged.
 type packCut struct{ found, hint string }
@@ -524,9 +523,9 @@ func packError(path string, err error) error {
 
 // readPackedFacts reads header and footer of the packed table at path, and no row.
 func readPackedFacts(path string) (*packed, error) {
-	f, err := readfile.Open(path)
+	f, err := Open(path)
 	if err != nil {
-		return nil, config.FileError(path, err)
+		return nil, err
 	}
 	defer f.Close()
 	head := make([]byte, packHeader)

@@ -1,19 +1,49 @@
 package data
 
 import (
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
 
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/object"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 )
+
+// Open opens the file or the object at path as it is stored, for reading in any order.
+func Open(path string) (*readfile.File, error) {
+	if object.IsURL(path) {
+		return object.Open(path)
+	}
+	f, err := readfile.Open(path)
+	if err != nil {
+		return nil, config.FileError(path, err)
+	}
+	return f, nil
+}
+
+// Begins says whether the file or the object at path begins with magic.
+func Begins(path, magic string) bool {
+	f, err := Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(magic))
+	_, err = io.ReadFull(f, b)
+	return err == nil && string(b) == magic
+}
 
 // SQLite is the prefix of a table in an SQLite file whose path does not have the form FILE?table=NAME.
 const SQLite = "sqlite:"
 
 // IsDatabase says whether path has the form of a table of a database.
 func IsDatabase(path string) bool {
+	if object.IsURL(path) {
+		return false
+	}
 	_, file := sqliteFile(path)
 	return postgres.IsURL(path) || strings.HasPrefix(path, SQLite) || file
 }
@@ -24,13 +54,16 @@ func sqliteFile(path string) (string, bool) {
 	return file, ok && strings.HasPrefix(query, "table=")
 }
 
-// Public returns path, without the password if path is the URL of a database.
+// Public returns path, without the password if path is the URL of a database, and without user and query if it is that of an object.
 func Public(path string) string {
 	if paths := pathsIn(path); len(paths) > 1 {
 		for i, p := range paths {
 			paths[i] = Public(p)
 		}
 		return strings.Join(paths, Plus)
+	}
+	if object.IsURL(path) {
+		return object.Public(path)
 	}
 	if !postgres.IsURL(path) {
 		return path
@@ -52,7 +85,7 @@ func Public(path string) string {
 }
 
 // Join joins the directory dir and a relative path, also the path of an SQLite table, and each path of several. The URL of a
-// server stays as it is.
+// server or an object stays as it is.
 func Join(dir, path string) string {
 	if paths := pathsIn(path); len(paths) > 1 && !exists(filepath.Join(dir, path)) {
 		for i, p := range paths {
@@ -60,7 +93,7 @@ func Join(dir, path string) string {
 		}
 		return strings.Join(paths, Plus)
 	}
-	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) {
+	if path == "" || readfile.Inherited(path) || postgres.IsURL(path) || object.IsURL(path) {
 		return path
 	}
 	scheme := ""

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/object"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/schema"
@@ -46,7 +47,7 @@ func Files(path string) ([]string, error) {
 	var files []string
 	for _, p := range paths {
 		found := []string{p}
-		if strings.ContainsAny(p, "*?[") && !IsDatabase(p) && !exists(p) {
+		if strings.ContainsAny(p, "*?[") && !object.IsURL(p) && !IsDatabase(p) && !exists(p) {
 			var err error
 			if found, err = filepath.Glob(p); err != nil {
 				return nil, &config.Error{File: p, Found: "a pattern that does not read", Allowed: "a name with *, ? or [a-z], as in visits-*.csv"}

@@ -64,7 +64,7 @@ var arrowFormat = data.Format{
 
 // isArrow: after the mark of a stream comes a length below 2²⁴, which has a zero byte and so is no text.
 func isArrow(path string) bool {
-	f, err := readfile.Open(path)
+	f, err := data.Open(path)
 	if err != nil {
 		return false
 	}
@@ -104,9 +104,9 @@ const (
 
 // openArrow opens the Arrow file at path and reads its schema.
 func openArrow(path string) (a *arrowFile, err error) {
-	f, err := readfile.Open(path)
+	f, err := data.Open(path)
 	if err != nil {
-		return nil, config.FileError(path, err)
+		return nil, err
 	}
 	a = &arrowFile{name: path, f: f}
 	defer func() {
@@ -134,6 +134,9 @@ func openArrow(path string) (a *arrowFile, err error) {
 
 // damaged is the error of a file that does not read.
 func (a *arrowFile) damaged(err error) error {
+	if failed := a.f.Err(); failed != nil {
+		return failed
+	}
 	var sys syscall.Errno
 	var known *config.Error
 	switch {

@@ -31,7 +31,7 @@ const (
 
 var parquetFormat = data.Format{
 	Name:  "a Parquet file",
-	Is:    func(path string, _ []byte) bool { return readfile.Begins(path, parquetMagic) },
+	Is:    func(path string, _ []byte) bool { return data.Begins(path, parquetMagic) },
 	Magic: true,
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
 		q, err := openParquetRows(in)
@@ -41,7 +41,7 @@ var parquetFormat = data.Format{
 		return q, nil
 	},
 	Describe: func(path string) (*data.Description, error) {
-		if !readfile.Begins(path, parquetMagic) {
+		if !data.Begins(path, parquetMagic) {
 			return nil, nil
 		}
 		p, err := openParquet(path)
@@ -62,9 +62,9 @@ type parquetFile struct {
 // openParquet opens the Parquet file at path. The library panics at some damaged files; guard
 // turns that into an error.
 func openParquet(path string) (p *parquetFile, err error) {
-	f, err := readfile.Open(path)
+	f, err := data.Open(path)
 	if err != nil {
-		return nil, config.FileError(path, err)
+		return nil, err
 	}
 	p = &parquetFile{name: path, f: f}
 	defer func() {
@@ -84,6 +84,9 @@ func (p *parquetFile) Close() error { return p.f.Close() }
 // damaged is the error of a file that the library cannot read. It leaves out the library's own text,
 // which may contain a value.
 func (p *parquetFile) damaged(err error) error {
+	if failed := p.f.Err(); failed != nil {
+		return failed
+	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
 		return fmt.Errorf("data: reading %s: %w", p.name, err)

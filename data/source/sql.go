@@ -21,7 +21,6 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/postgres"
-	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // A sqlTable names a table of a database: postgres://…?table=NAME,
@@ -51,7 +50,7 @@ var sqlFormat = data.Format{
 
 // isSQL reports whether path names a table of a database, correctly or not: an SQLite file alone lacks
 // the name of its table.
-func isSQL(path string) bool { return data.IsDatabase(path) || readfile.Begins(path, sqliteMagic) }
+func isSQL(path string) bool { return data.IsDatabase(path) || data.Begins(path, sqliteMagic) }
 
 // parseSQL parses path.
 func parseSQL(path string) (*sqlTable, error) {

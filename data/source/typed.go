@@ -106,6 +106,9 @@ func sumFile(f *readfile.File, name string, to io.Writer) *fileSum {
 			if err == io.EOF {
 				return
 			}
+			if s.err = f.Err(); s.err != nil {
+				return
+			}
 			if err != nil {
 				s.err = fmt.Errorf("data: reading %s: %w", name, err)
 				return

@@ -68,8 +68,12 @@ var table = map[string][]string{
 	// The hook for the driver of PostgreSQL, and the driver.
 	"internal/postgres": {},
 	"postgres":          {"internal/postgres"},
-	"internal/wheel":    {"internal/program"},
-	"internal/release":  {"internal/program"},
+
+	// The hook for stores of objects, and the store.
+	"internal/object":  {"config", "internal/readfile"},
+	"s3":               {"config", "internal/object", "internal/readfile"},
+	"internal/wheel":   {"internal/program"},
+	"internal/release": {"internal/program"},
 
 	// Layer 1, parts. A mechanism and a sampler draw from a noise source: the
 	// one import within the layer.
@@ -78,7 +82,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/postgres", "internal/readfile", "internal/scatter"}),
+	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
 	"data/source":     {"config", "data", "schema", "internal/postgres", "internal/readfile"},
 	"method/schedule": {"privacy", "privacy/account"},
 
@@ -171,7 +175,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"postgres", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/runlog"}),

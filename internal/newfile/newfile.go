@@ -120,6 +120,9 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 // Check refuses to write a packed table over what it is made of, in a place
 // that is no file, or, unless forced, over another file.
 func Check(out string, force bool, from ...string) error {
+	if strings.Contains(out, "://") {
+		return fail("--out: found a URL; allowed is a file of this machine, which another program may copy, as aws s3 cp does")
+	}
 	st, err := os.Stat(out)
 	if err != nil {
 		if st, err := os.Stat(filepath.Dir(out)); err != nil || !st.IsDir() {

@@ -45,11 +45,20 @@ func Refuse(path, found, allowed string) error {
 	return &fs.PathError{Op: "read", Path: path, Err: &Error{found, allowed}}
 }
 
-// A File is a regular file, or what came through a pipe. Its size is that at the
+// A File is a regular file, what came through a pipe, or an object of a store. Its size is that at the
 // time when it was opened; it ends there.
 type File struct {
 	*io.SectionReader
-	OS *os.File // nil in memory
+	OS     *os.File     // nil in memory, and for an object
+	Failed func() error // of an object: why it cannot be read further; nil for others
+}
+
+// Err is why an object cannot be read further, however a reader between has wrapped that error; nil if it can.
+func (f *File) Err() error {
+	if f.Failed == nil {
+		return nil
+	}
+	return f.Failed()
 }
 
 // Close closes the file.
@@ -74,7 +83,7 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	return &File{io.NewSectionReader(f, 0, st.Size()), f}, nil
+	return &File{SectionReader: io.NewSectionReader(f, 0, st.Size()), OS: f}, nil
 }
 
 // OpenFile is [os.OpenFile] for regular files: it does not wait for the other end
@@ -228,7 +237,7 @@ func openInherited(path string, fd uintptr) (*File, error) {
 	}
 	st, err := in.Stat()
 	if err == nil && st.Mode().IsRegular() && reopens {
-		return &File{io.NewSectionReader(in, 0, st.Size()), in}, nil
+		return &File{SectionReader: io.NewSectionReader(in, 0, st.Size()), OS: in}, nil
 	}
 	defer in.Close()
 	if err == nil && st.IsDir() {
@@ -252,23 +261,11 @@ func openInherited(path string, fd uintptr) (*File, error) {
 }
 
 func memory(b []byte) *File {
-	return &File{io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil}
+	return &File{SectionReader: io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))}
 }
 
 // Refused says whether err is about a file that is not read because of what it is.
 func Refused(err error) bool {
 	var e *Error
 	return errors.As(err, &e)
-}
-
-// Begins says whether the file at path begins with magic.
-func Begins(path, magic string) bool {
-	f, err := Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b := make([]byte, len(magic))
-	_, err = io.ReadFull(f, b)
-	return err == nil && string(b) == magic
 }

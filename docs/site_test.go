@@ -117,3 +117,36 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
+
+// TestExamplesOfPackages: every package that docs/how-to/extending.md lists for other programs says what it is for, and has
+// an example that runs.
+func TestExamplesOfPackages(t *testing.T) {
+	without := map[string]string{"cli": "TestOutside builds a program with it", "postgres": "it is imported for its effect"}
+	listed := 0
+	for _, row := range table(t, section(t, read(t, "how-to/extending.md"), "## Packages that you may import")) {
+		for _, name := range strings.Split(row[0], ", ") {
+			name = strings.Trim(name, "`")
+			listed++
+			files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(name), "*.go"))
+			if err != nil || len(files) == 0 {
+				t.Errorf("there is no package %s: %v", name, err)
+				continue
+			}
+			comment, example := false, without[name] != ""
+			for _, file := range files {
+				text := read(t, file)
+				comment = comment || strings.Contains(text, "\n// Package "+path.Base(name)+" ") || strings.HasPrefix(text, "// Package "+path.Base(name)+" ")
+				example = example || strings.HasSuffix(file, "_test.go") && strings.Contains(text, "\nfunc Example") && strings.Contains(text, "// Output:")
+			}
+			if !comment {
+				t.Errorf("package %s has no comment that says what it is for", name)
+			}
+			if !example {
+				t.Errorf("package %s has no example: add %s/example_test.go with a func Example and its // Output:", name, name)
+			}
+		}
+	}
+	if listed < 20 {
+		t.Errorf("docs/how-to/extending.md lists only %d packages", listed)
+	}
+}

@@ -1,0 +1,19 @@
+package access_test
+
+import (
+	"fmt"
+
+	"github.com/sottodp/sotto/run/access"
+)
+
+// OutlineOf reads the header of a table and no row, so it asks nobody. Gate.Open reads rows, and asks the ledger first.
+func ExampleOutlineOf() {
+	o, err := access.OutlineOf("../../examples/clinic/patients.csv", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(o.Name, "has", len(o.Columns), "columns; the first is", o.Columns[0].Name)
+	// Output:
+	// patients has 9 columns; the first is age
+}

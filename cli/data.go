@@ -57,7 +57,11 @@ The file holds the rows. Guard it as you guard the table.`,
 				return usageError("--bits: found %d; allowed are 32 and 16", bits)
 			}
 			opt.Short = bits == 16
-			if err := newfile.Check(outPath, force, dataPath, schemaPath); err != nil {
+			files, err := data.Files(dataPath)
+			if err != nil {
+				return err
+			}
+			if err := newfile.Check(outPath, force, append(files, schemaPath)...); err != nil {
 				return err
 			}
 			gate := access.Gate{Notice: warner(c), Dropped: run.Dropped(warner(c), *accept)}

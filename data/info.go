@@ -1,6 +1,11 @@
 package data
 
-import "github.com/sottodp/sotto/schema"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sottodp/sotto/schema"
+)
 
 // A Description is what a table says about itself independently of its rows.
 type Description struct {
@@ -16,10 +21,31 @@ type FieldName struct{ Name, Type string }
 // Describe describes the table at path by its header alone. It does not include the number of rows, which
 // is private under add-or-remove (R9), nor the first line of a text file, which may be a row.
 func Describe(path string, formats []Format) (*Description, error) {
-	path, err := oneFile(path, "a description")
+	files, err := Files(path)
 	if err != nil {
 		return nil, err
 	}
+	d, err := describe(files[0], formats)
+	for _, f := range files[1:] {
+		if err != nil {
+			break
+		}
+		var other *Description
+		if other, err = describe(f, formats); err == nil && (!slices.EqualFunc(other.Fields, d.Fields, func(a, b FieldName) bool { return a.Name == b.Name })) {
+			err = otherColumns(f, files[0])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(files) > 1 {
+		d.Form = fmt.Sprintf("a table of %d files, the first of which is %s", len(files), d.Form)
+	}
+	return d, nil
+}
+
+// describe describes one file, object or table of a database.
+func describe(path string, formats []Format) (*Description, error) {
 	if IsPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {

@@ -38,7 +38,8 @@ import (
 //	footer  schema and counts (JSON, each after its length, u32), the content's
 //	        digest, rows u64, chunks u32, and for each chunk rows u32, non-zeros
 //	        u32, flags u32, SHA-256; of the hashes their number u64, the name of
-//	        their key (8 bytes), SHA-256
+//	        their key (8 bytes), SHA-256; of the files of a table of several the
+//	        digests, and their number u32
 //
 // Version 1 is the same without hashes. Version 3 is that of rows of 16-bit numbers: chunks begin with those and
 // their shifts.
@@ -55,6 +56,7 @@ const (
 	packUnits   = 1 << 2 // the rows belong to units; every chunk has Drop
 	packHashes  = 1 << 3 // there are hashes of raw rows
 	packShort   = 1 << 4 // rows of 16-bit numbers
+	packParts   = 1 << 5 // the content was that of several files
 	packDrops   = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -64,6 +66,7 @@ type packed struct {
 	flags  uint32
 	stats  LoadStats
 	digest [sha256.Size]byte
+	parts  [][sha256.Size]byte // of a table of several files
 	rows   int
 	chunks []packChunk
 	hashes packHash
@@ -99,8 +102,12 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 	if e := s.Check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
-	if src, err = oneFile(src, "a packed table"); err != nil { // it keeps no marks of parts
+	files, err := Files(src)
+	if err != nil {
 		return nil, err
+	}
+	if len(files) == 1 {
+		src = files[0]
 	}
 	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
@@ -346,6 +353,13 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 	foot = binary.LittleEndian.AppendUint64(foot, uint64(p.rows))
 	foot = binary.LittleEndian.AppendUint32(foot, uint32(len(p.chunks)))
 	foot = append(append(foot, entries...), hashes...)
+	if content.Parts != nil {
+		p.flags |= packParts
+		for _, d := range content.Parts {
+			foot = append(foot, d[:]...)
+		}
+		foot = binary.LittleEndian.AppendUint32(foot, uint32(len(content.Parts)))
+	}
 
 	head := []byte(packMagic)
 	version := uint32(packVersion)
@@ -421,7 +435,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 		return nil, damaged("a packed table whose footer was altered")
 	}
 	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabeled|packUnits|packHashes|packShort) != 0 || p.flags&packHashes != 0 && version < 2 || (p.flags&packShort != 0) != (version == packShorts) {
+	if p.flags&^(packSparse|packLabeled|packUnits|packHashes|packShort|packParts) != 0 || p.flags&packHashes != 0 && version < 2 || (p.flags&packShort != 0) != (version == packShorts) {
 		return nil, odd
 	}
 	text := func() []byte {
@@ -448,6 +462,21 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	foot = foot[sha256.Size:]
 	rows, chunks := le.Uint64(foot), int(le.Uint32(foot[8:]))
 	foot = foot[12:]
+	if p.flags&packParts != 0 {
+		if len(foot) < 4 {
+			return nil, odd
+		}
+		end := len(foot) - 4
+		n := uint64(le.Uint32(foot[end:]))
+		if n < 2 || n > uint64(end)/sha256.Size {
+			return nil, odd
+		}
+		at := end - int(n)*sha256.Size
+		for b := foot[at:end]; len(b) > 0; b = b[sha256.Size:] {
+			p.parts = append(p.parts, [sha256.Size]byte(b))
+		}
+		foot = foot[:at]
+	}
 	if p.flags&packHashes != 0 {
 		at := len(foot) - packHashEntry
 		if at < 0 || le.Uint64(foot[at:]) > rows {
@@ -630,7 +659,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
 		}
 	}
-	content := &Content{Digest: p.digest}
+	content := &Content{Digest: p.digest, Parts: p.parts}
 	if key := gate.RowKey(); key != nil && p.flags&packHashes != 0 && key.id() == p.hashes.key {
 		b := m[p.hashes.offset:][:padded(8*p.hashes.count)]
 		if sha256.Sum256(b) != p.hashes.sum {

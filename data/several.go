@@ -75,16 +75,9 @@ func Files(path string) ([]string, error) {
 	return files, nil
 }
 
-// oneFile returns the only file that a path names.
-func oneFile(path, what string) (string, error) {
-	files, err := Files(path)
-	if err != nil {
-		return "", err
-	}
-	if len(files) > 1 {
-		return "", &config.Error{File: path, Found: "a table of several files", Allowed: "one file, for " + what}
-	}
-	return files[0], nil
+// otherColumns is the error of a file with other columns than the first one of the table.
+func otherColumns(file, first string) error {
+	return &config.Error{File: Public(file), Found: "other columns than in " + Public(first) + ", or another order", Allowed: "the same columns in the same order in all files of a table"}
 }
 
 // several divides the files of one table, one after the other. They have the same columns in the same order.
@@ -128,7 +121,7 @@ func (s *several) open() error {
 		return &config.Error{File: file.Path, Found: "a format that is read row by row, in a table of several files", Allowed: "CSV, JSON Lines, LIBSVM or Parquet files"}
 	}
 	if !slices.Equal(file.row.names, s.in.row.names) || !slices.Equal(file.row.place, s.in.row.place) {
-		return &config.Error{File: file.Path, Found: "other columns than in " + s.files[0] + ", or another order", Allowed: "the same columns in the same order in all files of a table"}
+		return otherColumns(file.Path, s.files[0])
 	}
 	s.next++
 	return nil

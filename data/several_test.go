@@ -1,8 +1,10 @@
 package data
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -140,13 +142,79 @@ func TestSeveralErrors(t *testing.T) {
 	if _, _, err := readTable(context.Background(), admit(), s, at("a", "bad"), Options{Rows: 2}); err == nil {
 		t.Error("more rows than under replace-one")
 	}
-	if _, err := packTable(context.Background(), admit(), s, at("a", "order"), filepath.Join(dir, "p"), Options{}); err == nil || !strings.Contains(err.Error(), "found a table of several files; allowed is one file, for a packed table") {
+	packed := filepath.Join(dir, "p")
+	if _, err := packTable(context.Background(), admit(), s, at("a", "order"), packed, Options{}); err == nil || !strings.Contains(err.Error(), "found other columns than in") || exists(packed) {
 		t.Errorf("packed: %v", err)
+	}
+	if _, err := Describe(at("a", "order"), TestFormats); err != nil { // the first line of text may be a row
+		t.Error(err)
 	}
 	if got := Public("a.csv + postgres://u:SECRET123@h/d?table=t + x"); strings.Contains(got, "SECRET") {
 		t.Error(got)
 	}
 	if got, want := Join("/d", "a.csv + b/*.csv"), "/d/a.csv + /d/b/*.csv"; got != want {
 		t.Errorf("joined: %s, want %s", got, want)
+	}
+}
+
+// TestPackSeveral: packed, several files are the same table, with the marks of the whole and of each file.
+func TestPackSeveral(t *testing.T) {
+	s := mustParse(t, small)
+	const header = "age,colour,id,gain,sick\n"
+	dir := inDir(t, map[string]string{"v-1.csv": header + strings.Repeat("1,red,x,2,yes\n", 700), "v-2.csv": header + strings.Repeat("3,green,y,4,no\n", 900)})
+	path, packed := filepath.Join(dir, "v-*"), filepath.Join(dir, "p")
+	for _, key := range []*RowKey{nil, testKey} {
+		files, one := &testGate{key: key}, &testGate{key: key}
+		want, counts, err := readTable(context.Background(), files, s, path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := packTable(context.Background(), &testGate{key: key}, s, path, packed, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		got, stats, err := readTable(context.Background(), one, s, packed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, sameTable); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(counts, stats); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(files.content, one.content); d != "" || len(one.content.Parts) != 2 {
+			t.Errorf("%d parts: %s", len(one.content.Parts), d)
+		}
+		if err := got.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// Whatever the footer says of the files, however short it is, is an error or as before.
+		whole, err := os.ReadFile(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []uint32{0, 1, 3, 1 << 20, 1<<32 - 1} {
+			b := bytes.Clone(whole)
+			binary.LittleEndian.PutUint32(b[len(b)-4:], n)
+			foot := binary.LittleEndian.Uint64(b[16:])
+			sum := sha256.New()
+			sum.Write(b[:32])
+			sum.Write(b[foot:])
+			copy(b[32:], sum.Sum(nil))
+			if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "odd", string(b)), Options{}); err == nil || !strings.Contains(err.Error(), "whose footer does not fit its rows") {
+				t.Errorf("%d files: %v", n, err)
+			}
+		}
+	}
+	d, err := Describe(path, TestFormats)
+	if err != nil || !strings.HasPrefix(d.Form, "a table of 2 files, the first of which is text") {
+		t.Errorf("%v, %v", d, err)
+	}
+	arrows := filepath.Join(arrowFiles, "plain.arrow") + Plus
+	if d, err := Describe(arrows+filepath.Join(arrowFiles, "polars.arrow"), TestFormats); err != nil || len(d.Fields) != 5 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if _, err := Describe(arrows+filepath.Join(arrowFiles, "types.arrow"), TestFormats); err == nil || !strings.Contains(err.Error(), "types.arrow: found other columns than in") {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
@@ -154,7 +155,7 @@ func (v *Verification) cost(what string, e privacy.Event) {
 		}
 		if l, err := other.Loss(e, b.Adjacency); err == nil {
 			if bound := l.Epsilon(b.Delta); bound != epsilon && bound < least {
-				second, least = fmt.Sprintf("%s, by another proof, says at most %v", name, bound), bound
+				second, least = fmt.Sprintf("%s, by another proof, says at most %s", name, chart.AtMost(bound, 6)), bound
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (v *Verification) cost(what string, e privacy.Event) {
 	if lower, err := (account.PLD{}).Least(e, b.Adjacency, b.Delta); err == nil && lower > epsilon*(1+1e-9) {
 		fits, second = false, fmt.Sprintf("%s; pld says at least %v", second, lower)
 	}
-	v.Say(what, fits, "%v costs ε = %v at δ = %v by %s (%s); the budget is %v", e, epsilon, b.Delta, v.Info.Accountant, second, b.Epsilon)
+	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v", e, chart.AtMost(epsilon, 6), b.Delta, v.Info.Accountant, second, b.Epsilon)
 }
 
 // charges: the charges are a prefix of the plan, or within the filter.
@@ -196,11 +197,11 @@ func (v *Verification) charges() {
 				continue
 			}
 			if l, err := a.Loss(v.Record.Event(), f.Adjacency()); err == nil {
-				beside = fmt.Sprintf("accountant %s would say %v of them as a plan", name, l.Epsilon(v.Info.Budget.Delta))
+				beside = fmt.Sprintf("accountant %s would say %s of them as a plan", name, chart.AtMost(l.Epsilon(v.Info.Budget.Delta), 6))
 				break
 			}
 		}
-		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %v (%s)", charged, f.Spent(), f.Limit(), f.Currency(), f.Epsilon(), beside)
+		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %s (%s)", charged, f.Spent(), f.Limit(), f.Currency(), chart.AtMost(f.Epsilon(), 6), beside)
 	}
 	if err != nil {
 		detail = err.Error()

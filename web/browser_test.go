@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/ledger"
@@ -165,12 +167,47 @@ const flaws = `(() => {
 	return bad;
 })()`
 
+// pages are the addresses of all pages, by the names of routes, and of others that the same routes show.
+func pages(s *site) map[string]string {
+	first := s.keyIn("first")
+	return map[string]string{
+		"home": "/", "runs": "/runs", "run": "/runs/" + first, "verify": "/runs/" + first + "/verify", "compare": "/compare?run=" + first + "&run=" + s.keyIn("second"),
+		"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
+		"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"),
+
+		"stalled": "/runs/" + s.keyIn("killed"), "training": "/runs/" + s.keyIn("third"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("demo/east"),
+		"private": "/runs/" + s.keyIn("private"), "nothing": "/runs?q=nothing",
+	}
+}
+
+// TestEveryPage: the browser sees the page of every route.
+func TestEveryPage(t *testing.T) {
+	seen := pages(&site{root: t.TempDir()})
+	for name := range routes {
+		if seen[name] == "" {
+			t.Errorf("no address of the page %s", name)
+		}
+	}
+}
+
+// manyDigits are numbers that nobody rounded.
+var manyDigits = regexp.MustCompile(`[^0-9.][0-9]*\.[0-9]{9,}`)
+
+// checkRounded: the text of a page has no number with nine decimals or more.
+func (b *tab) checkRounded(name string) {
+	b.t.Helper()
+	if found := manyDigits.FindAllString(" "+js[string](b, `document.body.innerText`), -1); len(found) > 0 {
+		b.t.Errorf("%s: found numbers that are not rounded: %q", name, found)
+	}
+}
+
 // A real browser shows every page, in the light, in the dark and on a phone: nothing leaves
 // the machine, nothing is forbidden by the policy, nothing overflows, all can be read.
 func TestBrowser(t *testing.T) {
 	b := newTab(t)
 	root, r := filled(t)
 	killed(t, filepath.Join(root, "runs", "first"), filepath.Join(root, "runs", "killed"))
+	fit(t, root, "private", run.Override{Path: "holdout", Value: "0.2", From: "holdout"}, run.Override{Path: "privacy.epsilon", Value: "0.3", From: "epsilon"})
 	s := open(t, root)
 	b.look(1280, 900, "light")
 	b.do(chromedp.Navigate(s.link))
@@ -201,15 +238,11 @@ func TestBrowser(t *testing.T) {
 	b.look(1280, 520, "light")
 	b.picture("runs")
 
-	first, second, third := s.keyIn("first"), s.keyIn("second"), s.keyIn("third")
+	first, third := s.keyIn("first"), s.keyIn("third")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 390} {
 			b.look(width, 844, scheme)
-			for name, path := range map[string]string{
-				"home": "/", "runs": "/runs", "stalled": "/runs/" + s.keyIn("killed"), "run": "/runs/" + first, "training": "/runs/" + third, "verify": "/runs/" + first + "/verify", "sides": "/compare?run=" + first + "&run=" + second,
-				"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
-				"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("demo/east"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"), "nothing": "/runs?q=nothing",
-			} {
+			for name, path := range pages(s) {
 				b.do(chromedp.Navigate(s.where + path))
 				for what, bad := range map[string]string{"faint": faint, "missing": flaws} {
 					if found := js[[]string](b, bad); len(found) > 0 {
@@ -217,6 +250,7 @@ func TestBrowser(t *testing.T) {
 					}
 				}
 				b.checkWidth(fmt.Sprintf("%s-%s-%d", name, scheme, width), width)
+				b.checkRounded(name)
 			}
 		}
 	}
@@ -338,11 +372,14 @@ func TestBrowserFiles(t *testing.T) {
 	if err := os.WriteFile(files["disclosure"], dossier, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	private := fit(t, root, "private", run.Override{Path: "holdout", Value: "0.2", From: "holdout"})
+	files["private-report"] = filepath.Join(private, runlog.ReportFile)
 	for name, file := range files {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {
 				b.look(width, 844, scheme)
 				b.do(chromedp.Navigate("file://" + file))
+				b.checkRounded(name)
 				b.checkWidth(fmt.Sprintf("%s-%s-%d", name, scheme, width), width)
 			}
 		}

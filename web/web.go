@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -206,6 +207,7 @@ func parsePages() (map[string]*template.Template, error) {
 		"integer": chart.Integer,
 		"number":  func(v float64) string { return chart.Number(v, 4) },
 		"atmost":  func(v float64) string { return chart.NumberUp(v, 4) },
+		"rounded": rounded,
 		"when":    when,
 		"left":    inWords,
 		"bar":     bar,
@@ -253,4 +255,13 @@ func inWords(d time.Duration) string {
 		return plural(int(d.Hours()+0.5), "hour")
 	}
 	return plural(int(d.Hours()/24+0.5), "day")
+}
+
+// rounded is an upper bound that a file has as text, with four digits; other text stays as it is.
+func rounded(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return chart.NumberUp(v, 4)
 }

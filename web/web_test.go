@@ -282,7 +282,7 @@ func filled(t testing.TB) (root string, r *trainee) {
 		"runs/cmp/runs.jsonl":    "{}\n{}\n",
 		"runs/cmp/compare.svg":   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
 		"runs/cmp/cells.csv": "table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n" +
-			"clinic,sgd,1,1e-05,add-or-remove,2,0,accuracy,0.9,0.01,0.9,0.3,0.1,0.3,1,0,1,3,\nclinic,amp,1,1e-05,add-or-remove,0,0,accuracy,,,,,,,,,,,no theorem\n",
+			"clinic,sgd,1,0.00001234567890123,add-or-remove,2,0,accuracy,0.9,0.01,0.9,0.3,0.1,0.3,1,0,1,3,\nclinic,amp,1,1e-05,add-or-remove,0,0,accuracy,,,,,,,,,,,no theorem\n",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -37,7 +37,7 @@ func (r *Result) Facts() (facts [][2]string) {
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
-	add("Claim", "ε = %.4g at δ = %v, %v, for any %s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 	if r.Fault != "" {
 		add("Planted", "%s", Faults[r.Fault])
 	}

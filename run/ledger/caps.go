@@ -15,6 +15,22 @@ type Caps struct {
 
 func (c Caps) String() string { return fmt.Sprintf("(ε %v, δ %v)", c.Epsilon, c.Delta) }
 
+// atMost is c rounded up to six digits, but for what is lost in the twelfth: for people.
+func (c Caps) atMost() Caps {
+	up := func(v float64) float64 {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return v
+		}
+		unit := math.Pow(10, 5-math.Floor(math.Log10(v)))
+		short, err := strconv.ParseFloat(strconv.FormatFloat(math.Ceil(v*unit*(1-1e-12))/unit, 'g', 6, 64), 64)
+		if err != nil {
+			return v
+		}
+		return short
+	}
+	return Caps{up(c.Epsilon), up(c.Delta)}
+}
+
 func (c Caps) validate() error {
 	switch {
 	case !(c.Epsilon > 0) || math.IsInf(c.Epsilon, 1):

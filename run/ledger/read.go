@@ -94,7 +94,7 @@ func (d *dataset) statement() string {
 	if d.tally != nil {
 		return d.filterStatement(void)
 	}
-	spent := d.spent.caps()
+	spent := d.spent.caps().atMost()
 	switch {
 	case d.name == "":
 		return void
@@ -444,10 +444,10 @@ func (e Entry) words() (string, error) {
 		return "went on after a stop or crash", nil
 	case KindSettle:
 		s, err := payload[settled](e)
-		why := fmt.Sprintf("the %d batches that were charged, which by themselves cost %v", s.Batches, Caps{s.Epsilon, s.Delta})
+		why := fmt.Sprintf("the %d batches that were charged, which by themselves cost %v", s.Batches, Caps{s.Epsilon, s.Delta}.atMost())
 		switch {
 		case s.Currency == "":
-			return fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta}), err
+			return fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta}.atMost()), err
 		case s.Basis == BasisPlan:
 			why = "the whole plan: this ledger holds no full record of the charged events"
 		case s.Basis == BasisMismatch:

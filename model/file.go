@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // FileFormat is the first field of every model file. Its meaning never changes;
@@ -218,14 +219,17 @@ func malformed(raw []byte, err error) error {
 
 // Write checks f and writes it to path as a whole: after a failure or a crash
 // path holds what it held before.
-func Write(path string, f *File) error {
-	if err := write(path, f); err != nil {
+func Write(path string, f *File) error { return WriteOn(vfs.OS{}, path, f) }
+
+// WriteOn is Write on a file system.
+func WriteOn(disk vfs.FS, path string, f *File) error {
+	if err := write(disk, path, f); err != nil {
 		return fmt.Errorf("model file %s: %w", path, err)
 	}
 	return nil
 }
 
-func write(path string, f *File) error {
+func write(disk vfs.FS, path string, f *File) error {
 	if _, err := f.New(); err != nil {
 		return err
 	}
@@ -238,7 +242,7 @@ func write(path string, f *File) error {
 	if buf.Len() > MaxFileBytes {
 		return fmt.Errorf("%d bytes are more than a model file may have (%d MiB)", buf.Len(), MaxFileBytes>>20)
 	}
-	return cause(newfile.Replace(path, 0o644, buf.Bytes()))
+	return cause(newfile.ReplaceOn(disk, path, 0o644, buf.Bytes()))
 }
 
 // cause is err without its path, which the caller's message has already.

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -114,13 +115,13 @@ func newDir(dir string) (undo func(), err error) {
 	if err := newfile.EmptyDir(dir); err != nil {
 		return nil, err
 	}
-	missing := missingDirs(dir)
+	missing := missingDirs(vfs.OS{}, dir)
 	undo = func() {
 		for _, d := range missing {
 			os.Remove(d)
 		}
 	}
-	if err := runlog.MakeDir(dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o755); err != nil {
 		undo()
 		return nil, inputError("--out", "found %s, where no directory can be made; allowed is a new or an empty one", dir)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -44,6 +45,7 @@ type Env struct {
 
 	Crash    func(point string) // tests: called where a process may die
 	reserved func(error) error  // tests: changes how a reservation ends
+	disk     *disk              // tests: where run directory and ledger are; nil: the machine's
 }
 
 // Progress is the progress of a run, from durable records only (R5).
@@ -107,7 +109,7 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 		return nil, "", err
 	}
 	begun := false
-	if s.writer, err = runlog.Create(s.Dir); err == nil {
+	if s.writer, err = s.disk().Create(s.Dir); err == nil {
 		begun, err = s.begin(ctx)
 	}
 	switch {
@@ -362,9 +364,9 @@ func (s *Session) makeDir() (undo func(), err error) {
 	fail := func(format string, args ...any) (func(), error) {
 		return nil, inputError(s.Job.Spec.Place("out"), "out: "+format, args...)
 	}
-	missing := missingDirs(dir)
+	missing := missingDirs(s.disk().FS, dir)
 	if len(missing) == 0 {
-		if entries, err := os.ReadDir(dir); err != nil {
+		if entries, err := s.disk().FS.ReadDir(dir); err != nil {
 			return fail("%v", err)
 		} else if len(entries) > 0 {
 			return fail("%s exists and is not empty; allowed is a new or an empty directory", dir)
@@ -372,29 +374,29 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	removeDirs := func() { // those that are still empty
 		for _, d := range missing {
-			os.Remove(d)
+			s.disk().FS.Remove(d)
 		}
 	}
 	undo = func() {
 		// This process holds the lock, and removes its file last, so no other process is in the directory
 		// yet.
 		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, runlog.InfoFile, lockFile} {
-			os.Remove(filepath.Join(dir, name))
+			s.disk().FS.Remove(filepath.Join(dir, name))
 		}
 		s.unlockDir()
 		removeDirs()
 	}
-	if err := runlog.MakeDir(dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(s.disk().FS, dir, 0o755); err != nil {
 		removeDirs()
 		return fail("%v", err)
 	}
 	s.Dir = dir
-	if s.unlock, err = LockDir(dir); err != nil {
+	if s.unlock, err = s.disk().lockDir(dir); err != nil {
 		removeDirs() // not those with files, which are another run's
 		return fail("%v", err)
 	}
 	// Another run may have begun and ended here before this process got the lock.
-	if entries, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != lockFile }) {
+	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != lockFile }) {
 		s.unlockDir()
 		return fail("%s is another run's; allowed is a new or an empty directory", dir)
 	}
@@ -402,9 +404,9 @@ func (s *Session) makeDir() (undo func(), err error) {
 }
 
 // missingDirs are the directories that have to be made for dir, deepest first.
-func missingDirs(dir string) (missing []string) {
+func missingDirs(disk vfs.FS, dir string) (missing []string) {
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d { // never remove a link to nothing
+		if _, err := disk.Lstat(d); err == nil || filepath.Dir(d) == d { // never remove a link to nothing
 			return missing
 		}
 		missing = append(missing, d)
@@ -427,7 +429,7 @@ const recordedLab = "this lab run stands in the ledger of the dataset as not pri
 // The directory comes before the ledger: after a crash between the two, either nothing is reserved, or the
 // directory has what a resume needs.
 func (s *Session) begin(ctx context.Context) (begun bool, err error) {
-	if s.ledger, err = OpenLedger(ctx, s.Job.Spec.Ledger); err != nil {
+	if s.ledger, err = s.disk().openLedger(ctx, s.Job.Spec.Ledger); err != nil {
 		return false, err
 	}
 	s.Info.Ledger = s.ledger.Where()
@@ -442,10 +444,10 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 		return false, s.writeInfo(ctx)
 	}
 	s.token = ledger.NewToken()
-	if err := newfile.Replace(filepath.Join(s.Dir, runlog.TokenFile), 0o600, []byte(s.token+"\n")); err != nil {
+	if err := newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile), 0o600, []byte(s.token+"\n")); err != nil {
 		return false, err
 	}
-	if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
+	if err := s.disk().WriteInfo(s.Dir, s.Info); err != nil {
 		return false, err
 	}
 	if err := s.reserve(ctx); err != nil {
@@ -504,7 +506,7 @@ func (s *Session) Admits(ctx context.Context, name string) (err error) {
 	if s.Info != nil {
 		where = cmp.Or(where, s.Info.Ledger)
 	}
-	if s.ledger, err = OpenLedger(ctx, where); err != nil || s.Job.Spec.Lab {
+	if s.ledger, err = s.disk().openLedger(ctx, where); err != nil || s.Job.Spec.Lab {
 		return err
 	}
 	if s.Info != nil {
@@ -532,5 +534,5 @@ func (s *Session) writeInfo(ctx context.Context) error {
 		return err
 	}
 	s.Info.LedgerHead = fmt.Sprintf("%d %s", head.Seq, head.Hash)
-	return runlog.WriteInfo(s.Dir, s.Info)
+	return s.disk().WriteInfo(s.Dir, s.Info)
 }

@@ -16,9 +16,13 @@ import (
 // without one, nothing is protected. A named ledger must exist, unless the caller will reserve in it
 // (maker). The caller closes the gate.
 func Gate(ctx context.Context, where string, maker bool, notice func(string)) (*access.Gate, error) {
+	return machine.gate(ctx, where, maker, notice)
+}
+
+func (d *disk) gate(ctx context.Context, where string, maker bool, notice func(string)) (*access.Gate, error) {
 	missing := false
 	l, err := reachLedger(ctx, where, func(ctx context.Context, where string) (*ledger.Ledger, error) {
-		l, err := ledger.View(ctx, where)
+		l, err := d.ledgers.View(ctx, where)
 		missing = errors.Is(err, os.ErrNotExist)
 		return l, err
 	})
@@ -95,7 +99,7 @@ func closeAll(opened []*access.Opened) error {
 // gate returns the gate of a run.
 func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 	spec := s.Job.Spec
-	g, err := Gate(ctx, cmp.Or(s.env.Ledger, spec.Ledger), true, s.notice)
+	g, err := s.disk().gate(ctx, cmp.Or(s.env.Ledger, spec.Ledger), true, s.notice)
 	if err != nil {
 		return nil, err
 	}

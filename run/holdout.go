@@ -224,7 +224,7 @@ func (s *Session) keepKey() error {
 	if s.Job.Held == nil {
 		return nil
 	}
-	return newfile.Replace(filepath.Join(s.Dir, runlog.HoldoutFile), 0o600, []byte(hex.EncodeToString(s.Job.Held.key)+"\n"))
+	return newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.HoldoutFile), 0o600, []byte(hex.EncodeToString(s.Job.Held.key)+"\n"))
 }
 
 // readKey reads it.

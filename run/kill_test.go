@@ -19,6 +19,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
@@ -487,7 +488,7 @@ func TestCrashBesideTheLedger(t *testing.T) {
 	if _, err := ledger.Accept(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	token, err := readToken(filepath.Join(out, runlog.TokenFile))
+	token, err := readToken(vfs.OS{}, filepath.Join(out, runlog.TokenFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -537,7 +538,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	info, _, err := Fit(ctx, job, stopAt(1, stop))
 	wantErr(t, err, ErrInterrupted)
 	path := filepath.Join(out, runlog.TokenFile)
-	old, err := readToken(path)
+	old, err := readToken(vfs.OS{}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +548,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, ledgerCharges(record(t, out).Events))); err != nil {
 		t.Fatal(err)
 	}
-	if token, err := currentToken(t.Context(), l, out, info.ID); err != nil || token != known {
+	if token, err := (&Session{ledger: l, Dir: out, Info: info}).currentToken(t.Context()); err != nil || token != known {
 		t.Fatalf("token %q, %v; want the pending one", token, err)
 	}
 	if err := os.WriteFile(path+pending, []byte(ledger.NewToken()), 0o600); err != nil { // killed here

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -31,9 +32,13 @@ import (
 // Abandon settles a run that will not be resumed, and returns the state of the run and of its dataset.
 // where is the ledger, if it has moved or needs a password.
 func Abandon(ctx context.Context, dir, where string) (known ledger.Run, d ledger.Dataset, err error) {
-	s := &Session{env: Env{Ledger: where}, Dir: dir}
+	return abandon(ctx, dir, Env{Ledger: where})
+}
+
+func abandon(ctx context.Context, dir string, env Env) (known ledger.Run, d ledger.Dataset, err error) {
+	s := &Session{env: env, Dir: dir}
 	defer s.Close()
-	if s.Info, err = runlog.ReadInfo(dir); err != nil {
+	if s.Info, err = s.disk().ReadInfo(dir); err != nil {
 		return known, d, &InputError{"", err}
 	}
 	switch {
@@ -42,10 +47,10 @@ func Abandon(ctx context.Context, dir, where string) (known ledger.Run, d ledger
 	case s.Info.Status == runlog.Finished && s.Info.Result == nil:
 		return known, d, s.noResult()
 	}
-	if s.unlock, err = LockDir(dir); err != nil {
+	if s.unlock, err = s.disk().lockDir(dir); err != nil {
 		return known, d, &InputError{"", err}
 	}
-	if err := runlog.Tidy(dir); err != nil {
+	if err := s.disk().Tidy(dir); err != nil {
 		return known, d, err
 	}
 	_, err = s.settleDir(ctx)
@@ -64,27 +69,27 @@ func Abandon(ctx context.Context, dir, where string) (known ledger.Run, d ledger
 // settleDir settles the run for the charges in its directory. It writes the report first if the run was
 // killed before it wrote one.
 func (s *Session) settleDir(ctx context.Context) (*runlog.Record, error) {
-	if err := runlog.Sync(s.Dir); err != nil {
+	if err := s.disk().Sync(s.Dir); err != nil {
 		return nil, err
 	}
-	rec, err := s.Info.Record(s.Dir)
+	rec, err := s.disk().Record(s.Info, s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := askedFor(ctx, s.Dir, s.Info); err != nil {
+	if err := s.askedFor(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.openLedger(ctx); err != nil {
 		return nil, err
 	}
-	token, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
+	token, err := s.currentToken(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.report(ctx); err != nil {
 		return nil, err
 	}
-	return rec, settle(ctx, s.ledger, s.Dir, s.Info, token, rec)
+	return rec, s.settleIn(ctx, token, rec)
 }
 
 func (s *Session) noResult() error {
@@ -93,7 +98,8 @@ func (s *Session) noResult() error {
 
 // askedFor checks that a run under a filter charged what its method asks, given the releases. The ledger
 // cannot check this against a plan, and the refund depends on it.
-func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
+func (s *Session) askedFor(ctx context.Context) error {
+	dir, info := s.Dir, s.Info
 	plan, err := info.PlanEvent()
 	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
 		return err
@@ -102,7 +108,7 @@ func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 	if err != nil {
 		return &InputError{dir, err}
 	}
-	rec, err := runlog.Read(dir)
+	rec, err := s.disk().Read(dir)
 	if err != nil {
 		return err
 	}
@@ -128,20 +134,21 @@ func askedFor(ctx context.Context, dir string, info *runlog.Info) error {
 // access, and goes on. It needs the one-time token that the ledger and the directory share, which it swaps
 // first (R7).
 func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
-	info, err := runlog.ReadInfo(dir)
+	s := &Session{env: env, Dir: dir, admitted: true}
+	info, err := s.disk().ReadInfo(dir)
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	s := &Session{env: env, Info: info, Dir: dir, admitted: true}
+	s.Info = info
 	defer s.Close()
-	if s.unlock, err = LockDir(dir); err != nil {
+	if s.unlock, err = s.disk().lockDir(dir); err != nil {
 		return nil, &InputError{"", err}
 	}
-	if info, err = runlog.ReadInfo(dir); err != nil { // again: now nobody else writes it
+	if info, err = s.disk().ReadInfo(dir); err != nil { // again: now nobody else writes it
 		return nil, &InputError{"", err}
 	}
 	s.Info = info
-	if err := runlog.Tidy(dir); err != nil {
+	if err := s.disk().Tidy(dir); err != nil {
 		return nil, err
 	}
 	if info.Status == runlog.Finished {
@@ -174,10 +181,10 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if _, err := s.Load(ctx); err != nil {
 		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
-	if err := runlog.Sync(dir); err != nil { // before anything that follows from the record leaves
+	if err := s.disk().Sync(dir); err != nil { // before anything that follows from the record leaves
 		return nil, err
 	}
-	known, err := runlog.Read(dir)
+	known, err := s.disk().Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +196,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	}
 	info.Status = runlog.Running
 	s.Result().SinceResumed = true
-	write := func(context.Context) error { return runlog.WriteInfo(dir, info) }
+	write := func(context.Context) error { return s.disk().WriteInfo(dir, info) }
 	if info.LedgerHead == "" { // killed between the reservation and the entry's number in run.json
 		write = s.writeInfo
 	}
@@ -198,7 +205,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	}
 	seeded := info.Seed != nil
 	var rec *runlog.Record
-	if s.writer, rec, err = runlog.Continue(dir, seeded); err != nil {
+	if s.writer, rec, err = s.disk().Continue(dir, seeded); err != nil {
 		return nil, err
 	}
 	// The replay charges the meter again, in memory, for what the run log says was charged. A seeded run
@@ -316,7 +323,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	if s.Info.Result == nil {
 		return nil, s.noResult()
 	}
-	_, err := os.Stat(filepath.Join(s.Dir, runlog.ReportFile))
+	_, err := s.disk().FS.Stat(filepath.Join(s.Dir, runlog.ReportFile))
 	missing := os.IsNotExist(err)
 	if s.Info.Lab {
 		if !missing {
@@ -343,14 +350,14 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 // openLedger opens the ledger that the run reserved in.
 func (s *Session) openLedger(ctx context.Context) (err error) {
 	if s.ledger == nil {
-		s.ledger, err = FindLedger(ctx, cmp.Or(s.env.Ledger, s.Info.Ledger))
+		s.ledger, err = s.disk().findLedger(ctx, cmp.Or(s.env.Ledger, s.Info.Ledger))
 	}
 	return err
 }
 
 // TakeOver is takeOver for an owner of a network, whose journal is in its directory.
 func (s *Session) TakeOver(ctx context.Context) error {
-	rec, err := s.Info.Record(s.Dir)
+	rec, err := s.disk().Record(s.Info, s.Dir)
 	if err != nil {
 		return err
 	}
@@ -358,7 +365,7 @@ func (s *Session) TakeOver(ctx context.Context) error {
 		return err
 	}
 	s.Info.Ledger = s.ledger.Where()
-	return runlog.WriteInfo(s.Dir, s.Info)
+	return s.disk().WriteInfo(s.Dir, s.Info)
 }
 
 // takeOver proves the right to go on: the data is what the budget was reserved for, and the directory has
@@ -370,7 +377,7 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	if s.Info.Lab {
 		return s.takeOverLab(ctx)
 	}
-	old, err := currentToken(ctx, s.ledger, s.Dir, s.Info.ID)
+	old, err := s.currentToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -405,7 +412,7 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 		}
 		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", table)
 	}
-	s.token, err = swapToken(ctx, s.ledger, s.Dir, s.Info.ID, old, rec.Events)
+	s.token, err = s.swapToken(ctx, old, rec.Events)
 	return err
 }
 
@@ -415,26 +422,26 @@ func (s *Session) sameLedger() bool {
 	if now == before || before == "" && s.Job.Owner != nil { // an owner that has not reserved yet
 		return true
 	}
-	a, err := os.Stat(now)
-	b, worse := os.Stat(before)
-	return err == nil && worse == nil && os.SameFile(a, b)
+	a, err := s.disk().FS.Stat(now)
+	b, worse := s.disk().FS.Stat(before)
+	return err == nil && worse == nil && s.disk().FS.SameFile(a, b)
 }
 
 // swapToken replaces the one-time token of a run and its directory, which holds these charged batches
 // (R7). The new one is on disk before the ledger knows it, so a crash in between loses nothing.
-func swapToken(ctx context.Context, l *ledger.Ledger, dir, id, old string, charged []runlog.Charges) (string, error) {
-	path := filepath.Join(dir, runlog.TokenFile)
+func (s *Session) swapToken(ctx context.Context, old string, charged []runlog.Charges) (string, error) {
+	disk, path := s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile)
 	fresh := ledger.NewToken()
-	if err := newfile.Replace(path+pending, 0o600, []byte(fresh+"\n")); err != nil {
+	if err := newfile.ReplaceOn(disk, path+pending, 0o600, []byte(fresh+"\n")); err != nil {
 		return "", err
 	}
-	if err := l.Resume(ctx, id, old, fresh, ledgerCharges(charged)); err != nil {
+	if err := s.ledger.Resume(ctx, s.Info.ID, old, fresh, ledgerCharges(charged)); err != nil {
 		return "", err
 	}
-	if err := os.Rename(path+pending, path); err != nil {
+	if err := disk.Rename(path+pending, path); err != nil {
 		return "", err
 	}
-	return fresh, newfile.SyncDir(dir)
+	return fresh, disk.SyncDir(s.Dir)
 }
 
 // takeOverLab checks that this is a lab run, whose access Take records again (R3). A run that reserved a
@@ -452,7 +459,7 @@ func (s *Session) takeOverLab(ctx context.Context) error {
 
 // reservedNothing checks that a run that claims to be a lab run has no token.
 func (s *Session) reservedNothing() error {
-	if _, err := os.Stat(filepath.Join(s.Dir, runlog.TokenFile)); !os.IsNotExist(err) {
+	if _, err := s.disk().FS.Stat(filepath.Join(s.Dir, runlog.TokenFile)); !os.IsNotExist(err) {
 		return s.noLabRun()
 	}
 	return nil
@@ -467,30 +474,30 @@ const pending = ".next" // a token that the ledger may or may not know yet
 // currentToken returns the token of a run directory: the pending one if a resume was killed after the
 // swap, otherwise the other. A pending token that is current is renamed first, since the next swap writes
 // its own pending token.
-func currentToken(ctx context.Context, l *ledger.Ledger, dir, run string) (string, error) {
-	path := filepath.Join(dir, runlog.TokenFile)
-	if next, err := readToken(path + pending); err == nil && l.Check(ctx, run, next) == nil {
-		if err := os.Rename(path+pending, path); err != nil {
+func (s *Session) currentToken(ctx context.Context) (string, error) {
+	disk, path := s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile)
+	if next, err := readToken(disk, path+pending); err == nil && s.ledger.Check(ctx, s.Info.ID, next) == nil {
+		if err := disk.Rename(path+pending, path); err != nil {
 			return "", err
 		}
-		return next, newfile.SyncDir(dir)
+		return next, disk.SyncDir(s.Dir)
 	}
-	token, err := readToken(path)
+	token, err := readToken(disk, path)
 	if err != nil {
 		return "", inputError("", "%v: without it the run can neither resume nor settle", err)
 	}
 	return token, nil
 }
 
-func readToken(path string) (string, error) {
-	b, err := readfile.All(path, readfile.Short)
+func readToken(disk vfs.FS, path string) (string, error) {
+	b, err := readfile.AllOn(disk, path, readfile.Short)
 	return strings.TrimSpace(string(b)), err
 }
 
 // OpenLedger opens a ledger and creates it if it does not exist. A location that cannot hold a ledger is
 // an *InputError.
 func OpenLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
-	return reachLedger(ctx, where, ledger.Open)
+	return machine.openLedger(ctx, where)
 }
 
 // ErrNoLedger says that the user has no ledger yet.
@@ -499,7 +506,7 @@ var ErrNoLedger = errors.New("there is no ledger yet; the first run makes it")
 // FindLedger opens an existing ledger. A missing file is an *InputError, and nothing is created. "" is the
 // user's own; if that does not exist, the error wraps ErrNoLedger.
 func FindLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
-	return reachLedger(ctx, where, ledger.Find)
+	return machine.findLedger(ctx, where)
 }
 
 // ViewLedger is FindLedger for commands that only read; it writes nothing.

@@ -53,6 +53,14 @@ type Session struct {
 	unlock   func()
 }
 
+// disk is where the run directory and the ledger are.
+func (s *Session) disk() *disk {
+	if s.env.disk != nil {
+		return s.env.disk
+	}
+	return &machine
+}
+
 func (s *Session) notice(text string) {
 	if s.env.Notice != nil {
 		s.env.Notice(text)
@@ -149,7 +157,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 	case failed != nil && ctx.Err() != nil:
 		s.Info.Status = runlog.Interrupted
 		s.Result().TrainSeconds += seconds
-		if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
+		if err := s.disk().WriteInfo(s.Dir, s.Info); err != nil {
 			return err
 		}
 		return ErrInterrupted
@@ -198,7 +206,7 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
 	ctx = context.WithoutCancel(ctx) // the rest takes little time
 	j := s.Job
-	rec, err := s.Info.Record(s.Dir)
+	rec, err := s.disk().Record(s.Info, s.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +224,7 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 	if err != nil {
 		return nil, err
 	}
-	if err := model.Write(filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
+	if err := model.WriteOn(s.disk().FS, filepath.Join(s.Dir, runlog.ModelFile), file); err != nil {
 		return nil, err
 	}
 	s.crash("modelled")
@@ -285,10 +293,10 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	s.Info.Status, s.Info.Finished = runlog.Finished, &now
 	var err error
-	if s.Info.Hashes, err = runlog.Hashes(s.Dir); err != nil {
+	if s.Info.Hashes, err = s.disk().Hashes(s.Dir); err != nil {
 		return err
 	}
-	if err := runlog.WriteInfo(s.Dir, s.Info); err != nil {
+	if err := s.disk().WriteInfo(s.Dir, s.Info); err != nil {
 		return err
 	}
 	s.crash("finished")
@@ -296,7 +304,7 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 		return err
 	}
 	if s.token != "" {
-		err = settle(ctx, s.ledger, s.Dir, s.Info, s.token, rec)
+		err = s.settleIn(ctx, s.token, rec)
 	}
 	s.crash("settled")
 	return err
@@ -381,10 +389,11 @@ func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	return all
 }
 
-// settle settles a run in the ledger for the events that the ledger recorded, which it compares with those of
+// settleIn settles the run in the ledger for the events that the ledger recorded, which it compares with those of
 // rec (R25). It seals the files of the directory: none may change afterward. A dataset that counts in caps
 // keeps the whole reservation charged, and the events are information.
-func settle(ctx context.Context, l *ledger.Ledger, dir string, info *runlog.Info, token string, rec *runlog.Record) error {
+func (s *Session) settleIn(ctx context.Context, token string, rec *runlog.Record) error {
+	info := s.Info
 	charged, err := privacy.MarshalEvent(rec.Event())
 	if err != nil {
 		return err
@@ -400,11 +409,11 @@ func settle(ctx context.Context, l *ledger.Ledger, dir string, info *runlog.Info
 	cost := func(charged privacy.Event) (float64, error) {
 		return account.Spent(plan, a, charged, info.Budget.Adjacency, info.Budget.Delta)
 	}
-	seal, err := runlog.Seal(dir)
+	seal, err := s.disk().Seal(s.Dir)
 	if err != nil {
 		return err
 	}
-	return l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
+	return s.ledger.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
 }
 
 func (s *Session) closeWriter() {

@@ -28,6 +28,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
@@ -313,7 +314,7 @@ func (s *session) enter() (unlock func(), err error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
-	if err := runlog.MakeDir(s.o.Dir, 0o700); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, s.o.Dir, 0o700); err != nil {
 		return nil, inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
 	if _, err := readPlace(s.o.Dir); err != nil { // a directory of something else gets no lock

@@ -51,7 +51,10 @@ var table = map[string][]string{
 	"internal/registry": {},
 
 	// Opens files that others may have written.
-	"internal/readfile": {},
+	"internal/readfile": {"internal/vfs"},
+
+	// The file system below what holds budget.
+	"internal/vfs": {},
 
 	// What a person wrote: specs, schemas and their positions; the public description of a table.
 	"config": {"internal/readfile"},
@@ -93,7 +96,7 @@ var table = map[string][]string{
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
 	// Layer 2, models and the oracle from outside.
-	"model":  {"data", "schema", "internal/kern", "internal/newfile", "internal/readfile"},
+	"model":  {"data", "schema", "internal/kern", "internal/newfile", "internal/vfs", "internal/readfile"},
 	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
@@ -109,8 +112,8 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/runlog":     {"privacy", "privacy/account", "internal/newfile", "internal/readfile", "internal/text"},
-	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/readfile"},
+	"run/runlog":     {"privacy", "privacy/account", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
+	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Private figures of a model, from noisy numbers.
 	"run/quality": {"schema", "privacy", "privacy/account", "privacy/mech", "privacy/sample", "oracle", "run/runlog"},
@@ -125,13 +128,13 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one owner on its own machine.
-	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/readfile"}),
+	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile"}),
 	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
 	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/runlog", "internal/text"}),
 
@@ -142,7 +145,7 @@ var table = map[string][]string{
 	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search, which is charged and releases only its best.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/text"}),
+	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
 	"run/report": {"schema", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile"},
@@ -168,7 +171,7 @@ var table = map[string][]string{
 	"run/doctor": {"internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
 
 	// Files that flags name.
-	"internal/newfile": {},
+	"internal/newfile": {"internal/vfs"},
 
 	// Ends a command when the process that started it ends.
 	"internal/parent": {},
@@ -257,9 +260,7 @@ var weakRandom = map[string][]string{
 // that build Sotto are left alone.
 var opens = map[string]string{
 	"internal/readfile/readfile.go": "the one place",
-	"run/ledger/sqlite.go":          "makes a new file, exclusively; SQLite reads it, after a look at what it is",
-	"run/runlog/journal.go":         "makes a new file, exclusively",
-	"run/runlog/save.go":            "makes a new file, exclusively",
+	"internal/vfs/vfs.go":           "what internal/readfile opens files by; run logs, journals and ledgers make new files by it, exclusively",
 	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named; syncs a directory",
 }
 

@@ -13,24 +13,34 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // Replace writes a file durably.
 func Replace(path string, mode fs.FileMode, b []byte) error {
-	made, err := Temporary(path, mode, b)
+	return ReplaceOn(vfs.OS{}, path, mode, b)
+}
+
+// ReplaceOn is Replace on a file system.
+func ReplaceOn(disk vfs.FS, path string, mode fs.FileMode, b []byte) error {
+	made, err := TemporaryOn(disk, path, mode, b)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(made, path); err != nil {
-		os.Remove(made)
+	if err := disk.Rename(made, path); err != nil {
+		disk.Remove(made)
 		return err
 	}
-	return SyncDir(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 // JSON writes a value durably as JSON and a line break, for the owner alone to read. An indent sets fields on lines
 // of their own.
-func JSON(path, indent string, v any) error {
+func JSON(path, indent string, v any) error { return JSONOn(vfs.OS{}, path, indent, v) }
+
+// JSONOn is JSON on a file system.
+func JSONOn(disk vfs.FS, path, indent string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -41,36 +51,30 @@ func JSON(path, indent string, v any) error {
 		json.Indent(b, text, "", indent) // cannot fail on what Marshal wrote
 	}
 	b.WriteByte('\n')
-	return Replace(path, 0o600, b.Bytes())
+	return ReplaceOn(disk, path, 0o600, b.Bytes())
 }
 
 // Temporary writes a file beside path, durably but for its name.
 func Temporary(path string, mode fs.FileMode, b []byte) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	return TemporaryOn(vfs.OS{}, path, mode, b)
+}
+
+// TemporaryOn is Temporary on a file system.
+func TemporaryOn(disk vfs.FS, path string, mode fs.FileMode, b []byte) (name string, err error) {
+	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		os.Remove(f.Name())
+		disk.Remove(f.Name())
 		return "", err
 	}
 	return f.Name(), nil
 }
 
 // SyncDir makes the names in a directory durable, where the system can.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	var cause *fs.PathError
-	if err := d.Sync(); errors.As(err, &cause) && cause.Err.Error() != "invalid argument" && cause.Err.Error() != "Access is denied." {
-		return err
-	}
-	return nil
-}
+func SyncDir(dir string) error { return vfs.OS{}.SyncDir(dir) }
 
 // An Error says why a flag's file or directory cannot be written.
 type Error struct{ err error }

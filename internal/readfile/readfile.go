@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // Limits of the files that Sotto writes, far above what it writes.
@@ -51,6 +53,8 @@ type File struct {
 	*io.SectionReader
 	OS     *os.File     // nil in memory, and for an object
 	Failed func() error // of an object: why it cannot be read further; nil for others
+
+	open io.Closer // nil in memory, and for an object
 }
 
 // Err is why an object cannot be read further, however a reader between has wrapped that error; nil if it can.
@@ -63,10 +67,10 @@ func (f *File) Err() error {
 
 // Close closes the file.
 func (f *File) Close() error {
-	if f.OS == nil {
+	if f.open == nil {
 		return nil
 	}
-	return f.OS.Close()
+	return f.open.Close()
 }
 
 // Open opens the file at path for reading.
@@ -74,7 +78,12 @@ func Open(path string) (*File, error) {
 	if n, ok := inherited(path); ok {
 		return openInherited(path, n)
 	}
-	f, err := OpenFile(path, os.O_RDONLY, 0)
+	return OpenOn(vfs.OS{}, path)
+}
+
+// OpenOn is Open on a file system, where no path names a descriptor.
+func OpenOn(disk vfs.FS, path string) (*File, error) {
+	f, err := OpenFileOn(disk, path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -83,18 +92,41 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	return &File{SectionReader: io.NewSectionReader(f, 0, st.Size()), OS: f}, nil
+	of, _ := f.(*os.File)
+	return &File{SectionReader: io.NewSectionReader(f, 0, st.Size()), OS: of, open: f}, nil
 }
 
 // OpenFile is [os.OpenFile] for regular files: it does not wait for the other end
 // of a pipe, and refuses everything else. A file that is not there can be made.
 func OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := OpenFileOn(vfs.OS{}, path, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return f.(*os.File), nil
+}
+
+// Lock opens a regular file, which it creates if necessary, and locks it as [vfs.FS] does.
+func Lock(disk vfs.FS, path string, mode fs.FileMode, wait bool) (unlock func(), err error) {
+	f, err := OpenFileOn(disk, path, os.O_CREATE|os.O_RDWR, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := disk.Lock(f, wait); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
+// OpenFileOn is OpenFile on a file system.
+func OpenFileOn(disk vfs.FS, path string, flag int, mode fs.FileMode) (vfs.File, error) {
 	// Opening a device may do something, so it is not even opened. It may still
 	// take the file's place afterward, so the open file is checked, too.
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+	if st, err := disk.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, irregular(path, st.Mode())
 	}
-	f, err := os.OpenFile(path, flag|nonblock, mode)
+	f, err := disk.OpenFile(path, flag|nonblock, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +159,16 @@ func irregular(path string, mode fs.FileMode) error {
 // All returns the content of the file at path, which has limit bytes or fewer.
 func All(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.All(path, limit)
+}
+
+// AllOn is All on a file system.
+func AllOn(disk vfs.FS, path string, limit int64) ([]byte, error) {
+	f, err := OpenOn(disk, path)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +279,7 @@ func openInherited(path string, fd uintptr) (*File, error) {
 	}
 	st, err := in.Stat()
 	if err == nil && st.Mode().IsRegular() && reopens {
-		return &File{SectionReader: io.NewSectionReader(in, 0, st.Size()), OS: in}, nil
+		return &File{SectionReader: io.NewSectionReader(in, 0, st.Size()), OS: in, open: in}, nil
 	}
 	defer in.Close()
 	if err == nil && st.IsDir() {

@@ -20,6 +20,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
@@ -42,13 +43,36 @@ type Ledger struct {
 // $XDG_DATA_HOME/sotto/ledger.db (by default ~/.local/share). New files and directories are for
 // their owner only. Open leaves a file that is no ledger, even an empty one, as it is: the error wraps
 // [ErrNotLedger].
-func Open(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, making) }
+func Open(ctx context.Context, where string) (*Ledger, error) { return machine.Open(ctx, where) }
 
 // Find is Open for an existing ledger: without one the error wraps [os.ErrNotExist].
-func Find(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, writing) }
+func Find(ctx context.Context, where string) (*Ledger, error) { return machine.Find(ctx, where) }
 
 // View is Find for reading: methods that write fail.
-func View(ctx context.Context, where string) (*Ledger, error) { return reach(ctx, where, reading) }
+func View(ctx context.Context, where string) (*Ledger, error) { return machine.View(ctx, where) }
+
+// A Disk is the file system of ledgers in files and of their witnesses.
+type Disk struct {
+	FS     vfs.FS
+	SQLite string // name of the VFS by which SQLite reaches it; "": its own, of the machine's file system
+}
+
+var machine = Disk{FS: vfs.OS{}}
+
+// Open is [Open] on the disk.
+func (d Disk) Open(ctx context.Context, where string) (*Ledger, error) {
+	return d.reach(ctx, where, making)
+}
+
+// Find is [Find] on the disk.
+func (d Disk) Find(ctx context.Context, where string) (*Ledger, error) {
+	return d.reach(ctx, where, writing)
+}
+
+// View is [View] on the disk.
+func (d Disk) View(ctx context.Context, where string) (*Ledger, error) {
+	return d.reach(ctx, where, reading)
+}
 
 // access is what a ledger is opened for; each includes the ones before it.
 type access int
@@ -59,8 +83,8 @@ const (
 	making
 )
 
-func reach(ctx context.Context, where string, a access) (*Ledger, error) {
-	s, err := connect(where, a)
+func (d Disk) reach(ctx context.Context, where string, a access) (*Ledger, error) {
+	s, err := d.connect(where, a)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +199,7 @@ func (l *Ledger) noteHead(ctx context.Context, force bool) error {
 // something else, ErrNotLedger.
 func (l *Ledger) find(ctx context.Context) error {
 	if l.store.path != "" {
-		if err := findFile(l.store.path); err != nil {
+		if err := findFile(l.store.disk.FS, l.store.path); err != nil {
 			return err
 		}
 	}
@@ -214,9 +238,9 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	done, alone := l.store.queue(ctx)
 	defer done()
 	if alone {
-		removeUnfinished(l.store.path)
+		removeUnfinished(l.store.disk.FS, l.store.path)
 	}
-	err := makeFile(l.store.path, why != nil, fill)
+	err := l.store.disk.makeFile(l.store.path, why != nil, fill)
 	if errors.Is(err, os.ErrExist) {
 		return l.find(ctx)
 	}
@@ -266,7 +290,7 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 	}
 	l.witness.identify(l.key)
 	if l.store.path != "" {
-		if l.store.opened, err = os.Stat(l.store.path); err != nil {
+		if l.store.opened, err = l.store.disk.FS.Stat(l.store.path); err != nil {
 			return err
 		}
 	}

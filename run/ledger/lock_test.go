@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // A stopped holder of the witness's lock keeps nobody from writing: the witness falls behind, which is normal.
@@ -22,7 +24,7 @@ func TestB4StoppedHolderOfTheWitness(t *testing.T) {
 		t.Fatal("found no lock of a witness")
 	}
 	for _, path := range locks {
-		unlock, err := lockFile(path, 0o600, true)
+		unlock, err := readfile.Lock(vfs.OS{}, path, 0o600, true)
 		must(t, err)
 		defer unlock()
 	}
@@ -39,7 +41,7 @@ func TestB6StoppedHolderOfTheQueue(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "ledger.db")
 	l := open(t, where)
 	l.store.stuck.Store(true)
-	unlock, err := lockFile(where+"-queue", 0o600, true)
+	unlock, err := readfile.Lock(vfs.OS{}, where+"-queue", 0o600, true)
 	must(t, err)
 	defer unlock()
 	reserve(t, l, reservation("clinic", "first")) // would wait for 30 s

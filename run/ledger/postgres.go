@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/internal/postgres"
 )
 
-func connectPostgres(where string, readOnly bool) (*store, error) {
+func (d Disk) connectPostgres(where string, readOnly bool) (*store, error) {
 	redacted := redact(where)
 	parameters := map[string]string{}
 	if readOnly {
@@ -24,6 +24,7 @@ func connectPostgres(where string, readOnly bool) (*store, error) {
 	}
 	db.SetMaxOpenConns(4)
 	return &store{
+		disk:  d,
 		db:    db,
 		where: redacted,
 

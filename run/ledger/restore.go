@@ -28,7 +28,12 @@ var ErrNothingLost = errors.New("nothing is to be accepted: the ledger continues
 // or its file empty, Accept makes a new one. It refuses a file that holds something else, which has
 // to be moved away first.
 func Accept(ctx context.Context, where string) (Restoration, error) {
-	s, err := connect(where, making)
+	return machine.Accept(ctx, where)
+}
+
+// Accept is [Accept] on the disk.
+func (d Disk) Accept(ctx context.Context, where string) (Restoration, error) {
+	s, err := d.connect(where, making)
 	if err != nil {
 		return Restoration{}, err
 	}

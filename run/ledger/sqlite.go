@@ -11,11 +11,11 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // defaultPath returns the path of this user's ledger; create makes its directory, for this user only.
-func defaultPath(create bool) (string, error) {
+func defaultPath(disk vfs.FS, create bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
 		home, err := os.UserHomeDir()
@@ -26,23 +26,24 @@ func defaultPath(create bool) (string, error) {
 	}
 	dir := filepath.Join(base, "sotto")
 	if create {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := disk.MkdirAll(dir, 0o700); err != nil {
 			return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
 		}
 	}
 	return filepath.Join(dir, "ledger.db"), nil
 }
 
-func connectSQLite(path string, readOnly bool) (*store, error) {
+func (d Disk) connectSQLite(path string, readOnly bool) (*store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	db, err := openSQLite(path, readOnly)
+	db, err := d.openSQLite(path, readOnly)
 	if err != nil {
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
 	}
 	return &store{
+		disk:  d,
 		db:    db,
 		where: path,
 		path:  path,
@@ -57,13 +58,16 @@ func connectSQLite(path string, readOnly bool) (*store, error) {
 }
 
 // openSQLite makes no file and opens no connection yet.
-func openSQLite(path string, readOnly bool) (*sql.DB, error) {
+func (d Disk) openSQLite(path string, readOnly bool) (*sql.DB, error) {
 	// EXTRA also syncs the directory, without which a power cut after a commit could undo it.
 	query := "mode=rw&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=synchronous(EXTRA)"
 	if readOnly {
 		// Not mode=ro: SQLite could not take back what a program that was killed
 		// during a commit left in the file.
 		query = "mode=rw&_pragma=busy_timeout(20000)&_pragma=query_only(1)"
+	}
+	if d.SQLite != "" {
+		query += "&vfs=" + url.QueryEscape(d.SQLite)
 	}
 	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}).String()
 	db, err := sql.Open("sqlite", dsn)
@@ -79,8 +83,8 @@ const leastSize = 512
 // findFile says why the file can be no ledger. It does not open the file: when a process closes any
 // descriptor of a file, POSIX drops all of its locks on it, and another Ledger of this process may
 // have it open.
-func findFile(path string) error {
-	info, err := os.Stat(path)
+func findFile(disk vfs.FS, path string) error {
+	info, err := disk.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("found a directory or a special file; allowed is an SQLite file: %w", ErrNotLedger)
@@ -92,8 +96,8 @@ func findFile(path string) error {
 		return err
 	}
 	// There is a journal without its ledger: SQLite would write it into any file that is later put here.
-	if _, err := os.Lstat(path + "-journal"); err == nil {
-		if _, again := os.Stat(path); errors.Is(again, os.ErrNotExist) {
+	if _, err := disk.Lstat(path + "-journal"); err == nil {
+		if _, again := disk.Stat(path); errors.Is(again, os.ErrNotExist) {
 			return fmt.Errorf("the file is missing, but %s-journal is there, which a ledger in use had; put the ledger back, or move the journal away: %w", path, ErrNotLedger)
 		}
 	}
@@ -103,19 +107,19 @@ func findFile(path string) error {
 // makeFile makes a ledger, readable by its owner only, with what fill writes. No process ever sees
 // half of it. replace overwrites an emptied file; otherwise a file that another process made
 // meanwhile stays, and the error wraps os.ErrExist.
-func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // mode 0600
+func (d Disk) makeFile(path string, replace bool, fill func(*sql.DB) error) error {
+	f, err := d.FS.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
 	} else if err != nil {
 		return fmt.Errorf("the file cannot be made: %w", err)
 	}
 	made := f.Name()
-	defer os.Remove(made)
+	defer d.FS.Remove(made)
 	if err := f.Close(); err != nil {
 		return err
 	}
-	db, err := openSQLite(made, false)
+	db, err := d.openSQLite(made, false)
 	if err != nil {
 		return err
 	}
@@ -123,32 +127,32 @@ func makeFile(path string, replace bool, fill func(*sql.DB) error) error {
 		return err
 	}
 	if replace {
-		if err = os.Remove(path + "-journal"); err == nil || errors.Is(err, os.ErrNotExist) {
-			err = os.Rename(made, path)
+		if err = d.FS.Remove(path + "-journal"); err == nil || errors.Is(err, os.ErrNotExist) {
+			err = d.FS.Rename(made, path)
 		}
-	} else if err = os.Link(made, path); err != nil && !errors.Is(err, os.ErrExist) {
+	} else if err = d.FS.Link(made, path); err != nil && !errors.Is(err, os.ErrExist) {
 		// On a file system without links two processes could both come this far.
-		if _, err = os.Lstat(path); err == nil {
+		if _, err = d.FS.Lstat(path); err == nil {
 			err = os.ErrExist
 		} else if errors.Is(err, os.ErrNotExist) {
-			err = os.Rename(made, path)
+			err = d.FS.Rename(made, path)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return newfile.SyncDir(filepath.Dir(path))
+	return d.FS.SyncDir(filepath.Dir(path))
 }
 
 // unfinished begins the names of files that makeFile has not linked yet.
 func unfinished(path string) string { return "." + filepath.Base(path) + ".new-" }
 
 // removeUnfinished removes what killed processes left in makeFile. The caller holds the queue.
-func removeUnfinished(path string) {
-	files, _ := os.ReadDir(filepath.Dir(path))
+func removeUnfinished(disk vfs.FS, path string) {
+	files, _ := disk.ReadDir(filepath.Dir(path))
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), unfinished(path)) {
-			os.Remove(filepath.Join(filepath.Dir(path), f.Name()))
+			disk.Remove(filepath.Join(filepath.Dir(path), f.Name()))
 		}
 	}
 }

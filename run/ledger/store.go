@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // SQLite and PostgreSQL read every statement below alike. They differ in how to connect and ask for
@@ -78,6 +79,7 @@ const ledgerTables = 3
 // store is a database, and what differs between the kinds.
 type store struct {
 	stuck atomic.Bool // the queue's holder is stopped
+	disk  Disk
 	db    *sql.DB
 	where string // without a password
 	path  string // of the file, absolute; "" of a server
@@ -95,21 +97,21 @@ type store struct {
 }
 
 // connect finds the kind of database that where names. It opens no connection.
-func connect(where string, a access) (*store, error) {
+func (d Disk) connect(where string, a access) (*store, error) {
 	switch {
 	case postgres.IsURL(where):
-		return connectPostgres(where, a == reading)
+		return d.connectPostgres(where, a == reading)
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")
 		return nil, fmt.Errorf("ledger: found a URL that starts with %q; allowed are postgres://, postgresql:// or the path of a file", scheme+"://")
 	case where == "":
-		path, err := defaultPath(a == making)
+		path, err := defaultPath(d.FS, a == making)
 		if err != nil {
 			return nil, err
 		}
-		return connectSQLite(path, a == reading)
+		return d.connectSQLite(path, a == reading)
 	}
-	return connectSQLite(where, a == reading)
+	return d.connectSQLite(where, a == reading)
 }
 
 // explain puts the ledger's path or URL before an error, and a meaning in words if the database
@@ -133,12 +135,12 @@ func (s *store) here() error {
 	if s.opened == nil {
 		return nil
 	}
-	switch now, err := os.Stat(s.path); {
+	switch now, err := s.disk.FS.Stat(s.path); {
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("the file was deleted or moved away: %w", ErrGone)
 	case err != nil:
 		return err
-	case !os.SameFile(s.opened, now):
+	case !s.disk.FS.SameFile(s.opened, now):
 		return fmt.Errorf("another file was put in its place: %w", ErrGone)
 	}
 	return nil
@@ -146,7 +148,7 @@ func (s *store) here() error {
 
 // empty reports whether the file has no content.
 func (s *store) empty() bool {
-	info, err := os.Stat(s.path)
+	info, err := s.disk.FS.Stat(s.path)
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
@@ -168,7 +170,7 @@ func (s *store) queue(ctx context.Context) (done func(), held bool) {
 	}
 	turn := make(chan func(), 1)
 	go func() {
-		unlock, _ := lockFile(s.path+"-queue", mode, true)
+		unlock, _ := readfile.Lock(s.disk.FS, s.path+"-queue", mode, true)
 		turn <- unlock
 	}()
 	select {

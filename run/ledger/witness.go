@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // A witness is what the owner's state directory knows of ledgers: which one was last used under
@@ -26,6 +27,7 @@ import (
 // The chain is written before the witness, and the witness read before the chain. So after a crash,
 // or with other processes and machines, a witness may be behind but never ahead.
 type witness struct {
+	disk   vfs.FS
 	dir    string   // "" where nothing can be kept
 	places []string // names of the ledger's place; a path also without symbolic links
 	id     string   // the ledger's identity, once it is open
@@ -59,7 +61,7 @@ func warn(err error) {
 }
 
 func newWitness(s *store) *witness {
-	w := &witness{places: []string{s.where}}
+	w := &witness{disk: s.disk.FS, places: []string{s.where}}
 	dir, err := state.Dir()
 	if err != nil {
 		warn(err)
@@ -100,7 +102,7 @@ func (w *witness) read(path string, v any) error {
 	if w.dir == "" {
 		return nil
 	}
-	b, err := readfile.All(path, readfile.JSON)
+	b, err := readfile.AllOn(w.disk, path, readfile.JSON)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -121,12 +123,12 @@ func (w *witness) write(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	made, err := newfile.Temporary(path, 0o600, append(text, '\n'))
+	made, err := newfile.TemporaryOn(w.disk, path, 0o600, append(text, '\n'))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(made)
-	return os.Rename(made, path)
+	defer w.disk.Remove(made)
+	return w.disk.Rename(made, path)
 }
 
 // at lists the ledgers that were last used here.
@@ -160,14 +162,11 @@ func (w *witness) settle() {
 		if err := w.read(w.placeFile(place), &seen); err == nil && seen.Ledger == w.id {
 			continue
 		}
-		if err := errors.Join(os.MkdirAll(w.dir, 0o700), w.write(w.placeFile(place), placeSeen{place, w.id})); err != nil {
+		if err := errors.Join(w.disk.MkdirAll(w.dir, 0o700), w.write(w.placeFile(place), placeSeen{place, w.id})); err != nil {
 			warn(err)
 		}
 	}
 }
-
-// errHeld: another process holds the lock.
-var errHeld = errors.New("the lock is held")
 
 // note records that the ledger has this entry. The later of two entries stays; with force, the
 // given one.
@@ -182,18 +181,18 @@ func (w *witness) note(h Head, at time.Time, force bool) {
 	if !behind() {
 		return
 	}
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+	if err := w.disk.MkdirAll(w.dir, 0o700); err != nil {
 		warn(err)
 		return
 	}
 	// Without the lock a witness may fall behind for a moment, which is allowed. So wait for a
 	// stopped holder for about a second only.
 	for range 20 {
-		unlock, err := lockFile(w.headFile(w.id)+".lock", 0o600, false)
+		unlock, err := readfile.Lock(w.disk, w.headFile(w.id)+".lock", 0o600, false)
 		if err == nil {
 			defer unlock()
 		}
-		if err != errHeld {
+		if err != vfs.ErrHeld {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -42,13 +42,13 @@ func (f *Follower) Read() (news bool, err error) {
 	before := f.events.n + f.steps.n
 	if f.Ended || !steps.ModTime().Before(events.ModTime()) || time.Since(events.ModTime()) > settled {
 		if events.Size() > f.events.at {
-			if _, err := f.events.read(filepath.Join(f.dir, EventsFile), events.Size(), chargesTo(&f.Events)); err != nil {
+			if _, err := f.events.read(machine, filepath.Join(f.dir, EventsFile), events.Size(), chargesTo(&f.Events)); err != nil {
 				return false, err
 			}
 		}
 	}
 	if steps.Size() > f.steps.at {
-		_, err = f.steps.read(filepath.Join(f.dir, StepsFile), steps.Size(), stepsTo(&f.Steps))
+		_, err = f.steps.read(machine, filepath.Join(f.dir, StepsFile), steps.Size(), stepsTo(&f.Steps))
 	}
 	return f.events.n+f.steps.n != before, err
 }

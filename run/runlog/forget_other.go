@@ -2,6 +2,6 @@
 
 package runlog
 
-import "os"
+import "github.com/sottodp/sotto/internal/vfs"
 
-func forget(*os.File) {}
+func forget(vfs.File) {}

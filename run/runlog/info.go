@@ -197,14 +197,14 @@ func (i *Info) PlanEvent() (privacy.Event, error) {
 }
 
 // WriteInfo replaces run.json in dir, as a whole.
-func WriteInfo(dir string, i *Info) error {
-	return newfile.JSON(filepath.Join(dir, InfoFile), "  ", i)
+func (d Disk) WriteInfo(dir string, i *Info) error {
+	return newfile.JSONOn(d.FS, filepath.Join(dir, InfoFile), "  ", i)
 }
 
 // ReadInfo reads run.json of a run directory.
-func ReadInfo(dir string) (*Info, error) {
+func (d Disk) ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, InfoFile)
-	b, err := readfile.All(path, readfile.JSON)
+	b, err := readfile.AllOn(d.FS, path, readfile.JSON)
 	if err != nil {
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("%s: is not a run directory: it holds no %s", dir, InfoFile)
@@ -232,14 +232,14 @@ func ReadInfo(dir string) (*Info, error) {
 
 // Tidy removes the temporary files that killed processes left in a run directory. The caller holds
 // the directory's lock.
-func Tidy(dir string) error {
-	entries, err := os.ReadDir(dir)
+func (d Disk) Tidy(dir string) error {
+	entries, err := d.FS.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() && temporary.MatchString(e.Name()) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			if err := d.FS.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}
@@ -248,23 +248,3 @@ func Tidy(dir string) error {
 }
 
 var temporary = regexp.MustCompile(`^\.(run\.json|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|holdout\.key|schedule\.json|agreed\.json|place\.json)\.[0-9]+$`)
-
-// MakeDir is os.MkdirAll, and makes the names of the new directories durable.
-func MakeDir(dir string, mode os.FileMode) error {
-	var parents []string // of those that are missing
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); err == nil || filepath.Dir(d) == d {
-			break
-		}
-		parents = append(parents, filepath.Dir(d))
-	}
-	if err := os.MkdirAll(dir, mode); err != nil {
-		return err
-	}
-	for _, d := range parents {
-		if err := newfile.SyncDir(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}

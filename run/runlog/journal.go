@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -81,7 +81,7 @@ type Journal struct {
 	// Crash, if set, is called between the halves of a record's writing, in tests.
 	Crash func(point string)
 
-	f       *os.File
+	f       vfs.File
 	head    JournalHead
 	charged int // batches of the activations that were sent
 	pending []JournalBatch
@@ -91,11 +91,11 @@ type Journal struct {
 }
 
 // CreateJournal starts the journal of a new run. The file must not exist.
-func CreateJournal(path string, head JournalHead) (*Journal, error) {
+func (d Disk) CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if head.Dim < 1 || head.Dim > maxDim {
 		return nil, fmt.Errorf("journal: found vectors of %d numbers; allowed are 1 to %d", head.Dim, maxDim)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := d.FS.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +104,9 @@ func CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if err == nil {
 		_, err = f.Write(append([]byte(journalMagic), j.seal(append(j.begin(kindHead), text...))...))
 	}
-	if err = errors.Join(err, f.Sync(), newfile.SyncDir(filepath.Dir(path))); err != nil {
+	if err = errors.Join(err, f.Sync(), d.FS.SyncDir(filepath.Dir(path))); err != nil {
 		f.Close()
-		os.Remove(path)
+		d.FS.Remove(path)
 		return nil, err
 	}
 	return j, nil
@@ -114,8 +114,8 @@ func CreateJournal(path string, head JournalHead) (*Journal, error) {
 
 // OpenJournal opens the journal of an interrupted run and cuts off a torn end. past yields its
 // activations in order; the journal continues after them.
-func OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader, err error) {
-	f, err := readfile.OpenFile(path, os.O_RDWR, 0)
+func (d Disk) OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader, err error) {
+	f, err := readfile.OpenFileOn(d.FS, path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,7 @@ func OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader
 		}
 	}()
 	j = &Journal{f: f, head: head}
-	r, err := ReadJournal(path)
+	r, err := d.ReadJournal(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +142,7 @@ func OpenJournal(path string, head JournalHead) (j *Journal, past *JournalReader
 	if _, err = f.Seek(r.offset, io.SeekStart); err != nil {
 		return nil, nil, err
 	}
-	past, err = ReadJournal(path)
+	past, err = d.ReadJournal(path)
 	return j, past, err
 }
 
@@ -281,8 +281,8 @@ type JournalReader struct {
 }
 
 // ReadJournal opens a journal for reading; what is torn at its end is left out.
-func ReadJournal(path string) (*JournalReader, error) {
-	f, err := readfile.Open(path)
+func (d Disk) ReadJournal(path string) (*JournalReader, error) {
+	f, err := readfile.OpenOn(d.FS, path)
 	if err != nil {
 		return nil, err
 	}
@@ -442,16 +442,16 @@ func (f *fields) sent(dim int) *Activation {
 }
 
 // Record returns what a run charged and released. An owner's run in a network keeps a journal.
-func (i *Info) Record(dir string) (*Record, error) {
+func (d Disk) Record(i *Info, dir string) (*Record, error) {
 	if i.Network != "" {
-		return JournalRecord(filepath.Join(dir, JournalFile))
+		return d.JournalRecord(filepath.Join(dir, JournalFile))
 	}
-	return Read(dir)
+	return d.Read(dir)
 }
 
 // JournalRecord returns the charges and releases of a journal as the record of a run.
-func JournalRecord(path string) (*Record, error) {
-	r, err := ReadJournal(path)
+func (d Disk) JournalRecord(path string) (*Record, error) {
+	r, err := d.ReadJournal(path)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -43,8 +42,8 @@ func partFile(n int) string {
 }
 
 // partsIn lists the numbers of the files of releases in dir.
-func partsIn(dir string) ([]int, error) {
-	entries, err := os.ReadDir(dir)
+func (d Disk) partsIn(dir string) ([]int, error) {
+	entries, err := d.FS.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +62,8 @@ func partsIn(dir string) ([]int, error) {
 }
 
 // withParts returns these names and those of the files of releases in dir.
-func withParts(dir string, names ...string) ([]string, error) {
-	parts, err := partsIn(dir)
+func (d Disk) withParts(dir string, names ...string) ([]string, error) {
+	parts, err := d.partsIn(dir)
 	for _, n := range parts {
 		names = append(names, partFile(n))
 	}
@@ -102,10 +101,10 @@ type part struct {
 }
 
 // openPart opens the n-th file of releases of a run. sum, if not nil, gets what is read of it.
-func openPart(dir string, n int, sum hash.Hash) (*part, error) {
+func (d Disk) openPart(dir string, n int, sum hash.Hash) (*part, error) {
 	p := &part{path: filepath.Join(dir, partFile(n))}
 	var err error
-	if p.file, err = readfile.Open(p.path); err != nil {
+	if p.file, err = readfile.OpenOn(d.FS, p.path); err != nil {
 		return nil, err
 	}
 	p.size = p.file.Size()

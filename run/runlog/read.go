@@ -25,6 +25,7 @@ type Record struct {
 	States   []*State // those that were saved and are kept, at most two
 	Torn     bool     // a tail was cut off: the run was killed during a write
 
+	disk          Disk
 	dir           string
 	first, newest int // files of releases that are kept
 	last          int // the batch last released, -1 without one
@@ -90,13 +91,13 @@ func (r *Record) Event() privacy.Event {
 
 // Read reads a run's record. It leaves out a torn last line or record and sets Torn; anything else
 // that does not fit is an error that names file and line.
-func Read(dir string) (*Record, error) {
-	rec := &Record{dir: dir, last: -1}
-	torn, err := rec.events.read(filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
+func (d Disk) Read(dir string) (*Record, error) {
+	rec := &Record{disk: d, dir: dir, last: -1}
+	torn, err := rec.events.read(d, filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
 	if err != nil {
 		return nil, err
 	}
-	tornStep, err := rec.steps.read(filepath.Join(dir, StepsFile), math.MaxInt64, stepsTo(&rec.Steps))
+	tornStep, err := rec.steps.read(d, filepath.Join(dir, StepsFile), math.MaxInt64, stepsTo(&rec.Steps))
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +162,8 @@ type lines struct {
 
 // read gives the following lines, up to size, to take. torn says that the last line has no end: its
 // writer has not finished it, or was killed.
-func (l *lines) read(path string, size int64, take func(line []byte) error) (torn bool, err error) {
-	file, err := readfile.Open(path)
+func (l *lines) read(d Disk, path string, size int64, take func(line []byte) error) (torn bool, err error) {
+	file, err := readfile.OpenOn(d.FS, path)
 	if err != nil {
 		return false, err
 	}
@@ -189,7 +190,7 @@ func (l *lines) read(path string, size int64, take func(line []byte) error) (tor
 
 // readReleases checks the files of releases, and that each continues the one before.
 func (r *Record) readReleases(charged int) error {
-	parts, err := partsIn(r.dir)
+	parts, err := r.disk.partsIn(r.dir)
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (r *Record) readReleases(charged int) error {
 
 // open opens a file of releases after its state.
 func (r *Record) open(n int, sum hash.Hash, vectors bool) (*part, error) {
-	p, err := openPart(r.dir, n, sum)
+	p, err := r.disk.openPart(r.dir, n, sum)
 	if err != nil {
 		return nil, err
 	}

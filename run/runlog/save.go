@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
 // SaveStates prepares the writer for Save: from now on it hashes what it writes.
 func (w *Writer) SaveStates() error {
-	f, err := readfile.Open(filepath.Join(w.dir, partFile(w.part)))
+	f, err := readfile.OpenOn(w.disk.FS, filepath.Join(w.dir, partFile(w.part)))
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (w *Writer) save(s State) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(w.dir, partFile(w.part+1)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := w.disk.FS.OpenFile(filepath.Join(w.dir, partFile(w.part+1)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -52,13 +51,13 @@ func (w *Writer) save(s State) error {
 	if err := w.writeReleases(b); err != nil {
 		return err
 	}
-	if err := newfile.SyncDir(w.dir); err != nil {
+	if err := w.disk.FS.SyncDir(w.dir); err != nil {
 		return err
 	}
 	if w.part < 2 {
 		return nil
 	}
-	return os.Remove(filepath.Join(w.dir, partFile(w.part-2)))
+	return w.disk.FS.Remove(filepath.Join(w.dir, partFile(w.part-2)))
 }
 
 // writeReleases writes to the file of releases, and hashes what it writes.
@@ -78,13 +77,13 @@ func (w *Writer) writeReleases(b []byte) error {
 
 // tidy removes the files that a crash during Save left.
 func (r *Record) tidy() error {
-	parts, err := partsIn(r.dir)
+	parts, err := r.disk.partsIn(r.dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range parts {
 		if n < r.first || n > r.newest {
-			if err := os.Remove(filepath.Join(r.dir, partFile(n))); err != nil {
+			if err := r.disk.FS.Remove(filepath.Join(r.dir, partFile(n))); err != nil {
 				return err
 			}
 		}

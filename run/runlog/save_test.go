@@ -99,7 +99,7 @@ func TestSavedStates(t *testing.T) {
 		rec := read(t, dir)
 		checkBatches(t, rec, upTo(n)...)
 		states := n / every
-		parts, err := partsIn(dir)
+		parts, err := machine.partsIn(dir)
 		if err != nil || len(parts) != min(states, 1)+1 || parts[len(parts)-1] != states || len(rec.States) != min(states, 2) {
 			t.Fatalf("%d batches: files %v, %d states, %v", n, parts, len(rec.States), err)
 		}

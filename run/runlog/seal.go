@@ -19,12 +19,12 @@ import (
 // Seal returns the SHA-256 of every final file of a run directory, by name: those of Hashes, run.json in
 // its canonical form, and the report, but not a report that was rebuilt later (NewReportFile). The
 // settlement in the ledger holds it.
-func Seal(dir string) (map[string]string, error) {
-	seal, err := hashes(dir, ReportFile, PlaceFile, SearchFile)
+func (d Disk) Seal(dir string) (map[string]string, error) {
+	seal, err := d.hashes(dir, ReportFile, PlaceFile, SearchFile)
 	if err != nil {
 		return nil, err
 	}
-	b, err := readfile.All(filepath.Join(dir, InfoFile), readfile.JSON)
+	b, err := readfile.AllOn(d.FS, filepath.Join(dir, InfoFile), readfile.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -38,16 +38,16 @@ func Seal(dir string) (map[string]string, error) {
 
 // Hashes returns the SHA-256 of the files of a run that no longer change once it is finished, by name. It
 // leaves out files that do not exist.
-func Hashes(dir string) (map[string]string, error) { return hashes(dir) }
+func (d Disk) Hashes(dir string) (map[string]string, error) { return d.hashes(dir) }
 
-func hashes(dir string, more ...string) (map[string]string, error) {
-	names, err := withParts(dir, append(more, EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile, AgreedFile)...)
+func (d Disk) hashes(dir string, more ...string) (map[string]string, error) {
+	names, err := d.withParts(dir, append(more, EventsFile, StepsFile, ModelFile, JournalFile, ScheduleFile, AgreedFile)...)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for _, name := range names {
-		sum, err := Hash(dir, name)
+		sum, err := d.Hash(dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +59,8 @@ func hashes(dir string, more ...string) (map[string]string, error) {
 }
 
 // Hash returns the SHA-256 of a file of a run directory, in hex; empty if there is no such file.
-func Hash(dir, name string) (string, error) {
-	f, err := readfile.Open(filepath.Join(dir, name))
+func (d Disk) Hash(dir, name string) (string, error) {
+	f, err := readfile.OpenOn(d.FS, filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

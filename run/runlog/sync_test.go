@@ -1,11 +1,12 @@
 package runlog
 
 import (
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -26,12 +27,7 @@ func TestEContinueSyncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var synced []string
-	syncFile = func(f *os.File) error {
-		synced = append(synced, filepath.Base(f.Name()))
-		return f.Sync()
-	}
-	defer func() { syncFile = (*os.File).Sync }()
-	w, _, err = Continue(dir, false)
+	w, _, err = Disk{syncs{told: func(name string) { synced = append(synced, filepath.Base(name)) }}}.Continue(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +38,23 @@ func TestEContinueSyncs(t *testing.T) {
 	}
 }
 
-func TestEMakeDir(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b", "c")
-	for range 2 {
-		if err := MakeDir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		t.Fatal(err)
-	}
+// syncs tells which files are synced.
+type syncs struct {
+	vfs.OS
+	told func(name string)
+}
+
+type synced struct {
+	vfs.File
+	told func(name string)
+}
+
+func (d syncs) OpenFile(name string, flag int, mode fs.FileMode) (vfs.File, error) {
+	f, err := d.OS.OpenFile(name, flag, mode)
+	return synced{f, d.told}, err
+}
+
+func (f synced) Sync() error {
+	f.told(f.Name())
+	return f.File.Sync()
 }

@@ -21,8 +21,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -66,8 +66,9 @@ type Writer struct {
 	// the call.
 	Durable func(steps []Step)
 
+	disk                    Disk
 	dir                     string
-	events, releases, steps *os.File
+	events, releases, steps vfs.File
 	part                    int       // number of the file of releases
 	sum                     hash.Hash // of that file, for a run that saves states
 	charged                 int       // batches charged, durable or pending
@@ -83,25 +84,25 @@ type Writer struct {
 }
 
 // Create starts the record of a new run in dir. The files must not exist.
-func Create(dir string) (*Writer, error) {
-	w, err := open(dir, 0, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
+func (d Disk) Create(dir string) (*Writer, error) {
+	w, err := d.open(dir, 0, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
-	if err := newfile.SyncDir(dir); err != nil { // the files' names are part of the record
+	if err := d.FS.SyncDir(dir); err != nil { // the files' names are part of the record
 		w.closeFiles()
 		return nil, err
 	}
 	return w, nil
 }
 
-func open(dir string, part, flag int) (*Writer, error) {
-	w := &Writer{dir: dir, part: part, flushed: time.Now(), batch: -1, last: -1}
+func (d Disk) open(dir string, part, flag int) (*Writer, error) {
+	w := &Writer{disk: d, dir: dir, part: part, flushed: time.Now(), batch: -1, last: -1}
 	for _, f := range []struct {
 		name string
-		dst  **os.File
+		dst  *vfs.File
 	}{{EventsFile, &w.events}, {partFile(part), &w.releases}, {StepsFile, &w.steps}} {
-		file, err := readfile.OpenFile(filepath.Join(dir, f.name), flag, 0o600)
+		file, err := readfile.OpenFileOn(d.FS, filepath.Join(dir, f.name), flag, 0o600)
 		if err != nil {
 			w.closeFiles()
 			return nil, err
@@ -121,23 +122,23 @@ func open(dir string, part, flag int) (*Writer, error) {
 // spent. A seeded run draws the same numbers again, which tells nothing new: with redo those
 // batches are asked again without a second charge, and the run ends as if it had not been
 // interrupted.
-func Continue(dir string, redo bool) (*Writer, *Record, error) {
-	if err := Sync(dir); err != nil {
+func (d Disk) Continue(dir string, redo bool) (*Writer, *Record, error) {
+	if err := d.Sync(dir); err != nil {
 		return nil, nil, err
 	}
-	rec, err := Read(dir)
+	rec, err := d.Read(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	for name, size := range map[string]int64{EventsFile: rec.events.at, partFile(rec.newest): rec.releaseBytes, StepsFile: rec.steps.at} {
-		if err := os.Truncate(filepath.Join(dir, name), size); err != nil {
+		if err := d.truncate(filepath.Join(dir, name), size); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := rec.tidy(); err != nil {
 		return nil, nil, err
 	}
-	w, err := open(dir, rec.newest, os.O_WRONLY|os.O_APPEND)
+	w, err := d.open(dir, rec.newest, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,27 +156,34 @@ func Continue(dir string, redo bool) (*Writer, *Record, error) {
 
 // Sync makes a run's record durable. A killed process may have left writes that are not: what
 // follows from them may leave only after this (R5).
-func Sync(dir string) error {
-	names, err := withParts(dir, EventsFile, StepsFile, JournalFile)
+func (d Disk) Sync(dir string) error {
+	names, err := d.withParts(dir, EventsFile, StepsFile, JournalFile)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		f, err := readfile.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+		f, err := readfile.OpenFileOn(d.FS, filepath.Join(dir, name), os.O_RDWR, 0)
 		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(syncFile(f), f.Close()); err != nil {
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
 			return err
 		}
 	}
-	return newfile.SyncDir(dir)
+	return d.FS.SyncDir(dir)
 }
 
-var syncFile = (*os.File).Sync // tests see which files it is asked for
+// truncate cuts a file off, which must exist.
+func (d Disk) truncate(path string, size int64) error {
+	f, err := readfile.OpenFileOn(d.FS, path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
 
 // Charge notes the cost of the next batch.
 func (w *Writer) Charge(e privacy.Event) error {
@@ -305,7 +313,7 @@ func (w *Writer) Close() error {
 
 func (w *Writer) closeFiles() error {
 	var errs []error
-	for _, f := range []*os.File{w.events, w.releases, w.steps} {
+	for _, f := range []vfs.File{w.events, w.releases, w.steps} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -313,7 +321,7 @@ func (w *Writer) closeFiles() error {
 	return errors.Join(errs...)
 }
 
-func writeSync(f *os.File, b []byte) error {
+func writeSync(f vfs.File, b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -58,7 +59,7 @@ func (r *Result) writeSeal(dir string) error {
 
 // writable makes a directory, unless it exists, and writes to it.
 func writable(dir string) error {
-	if err := runlog.MakeDir(dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".try")

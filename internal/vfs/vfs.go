@@ -1,0 +1,106 @@
+// Package vfs is the file system below what holds budget: run logs, journals, tokens, ledgers and
+// their witnesses. A program uses [OS]; tests put a simulated disk in its place, which fails.
+package vfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// FS is a file system. Its methods are those of package os with these names, except SyncDir and Lock.
+type FS interface {
+	OpenFile(name string, flag int, mode fs.FileMode) (File, error)
+	CreateTemp(dir, pattern string) (File, error)
+	ReadDir(name string) ([]fs.DirEntry, error)
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	SameFile(a, b fs.FileInfo) bool
+	MkdirAll(path string, mode fs.FileMode) error
+	Rename(from, to string) error
+	Link(from, to string) error
+	Remove(name string) error
+	// SyncDir makes the names in a directory durable, where the system can.
+	SyncDir(dir string) error
+	// Lock locks an open file until it is closed. While another open file has the lock, Lock waits or
+	// returns ErrHeld. The lock goes with the process, also when it is killed. Where the system has no
+	// such locks, the error is errors.ErrUnsupported.
+	Lock(f File, wait bool) error
+}
+
+// File is an open file; an *os.File is one.
+type File interface {
+	io.ReadWriteCloser
+	io.ReaderAt
+	io.WriterAt
+	io.Seeker
+	Name() string
+	Stat() (fs.FileInfo, error)
+	Chmod(mode fs.FileMode) error
+	Truncate(size int64) error
+	Sync() error
+}
+
+// ErrHeld says that another open file has the lock, of this process or another.
+var ErrHeld = errors.New("the lock is held")
+
+// OS is the machine's file system.
+type OS struct{}
+
+func (OS) OpenFile(name string, flag int, mode fs.FileMode) (File, error) {
+	return file(os.OpenFile(name, flag, mode))
+}
+
+func (OS) CreateTemp(dir, pattern string) (File, error) { return file(os.CreateTemp(dir, pattern)) }
+
+// file keeps a nil *os.File from becoming a File that is not nil.
+func file(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (OS) ReadDir(name string) ([]fs.DirEntry, error)   { return os.ReadDir(name) }
+func (OS) Stat(name string) (fs.FileInfo, error)        { return os.Stat(name) }
+func (OS) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat(name) }
+func (OS) SameFile(a, b fs.FileInfo) bool               { return os.SameFile(a, b) }
+func (OS) MkdirAll(path string, mode fs.FileMode) error { return os.MkdirAll(path, mode) }
+func (OS) Rename(from, to string) error                 { return os.Rename(from, to) }
+func (OS) Link(from, to string) error                   { return os.Link(from, to) }
+func (OS) Remove(name string) error                     { return os.Remove(name) }
+
+func (OS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var cause *fs.PathError
+	if err := d.Sync(); errors.As(err, &cause) && cause.Err.Error() != "invalid argument" && cause.Err.Error() != "Access is denied." {
+		return err
+	}
+	return nil
+}
+
+// MkdirAll is fs.MkdirAll, and makes the names of the new directories durable.
+func MkdirAll(fs FS, dir string, mode fs.FileMode) error {
+	var parents []string // of those that are missing
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := fs.Lstat(d); err == nil || filepath.Dir(d) == d {
+			break
+		}
+		parents = append(parents, filepath.Dir(d))
+	}
+	if err := fs.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		if err := fs.SyncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -559,6 +559,59 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	wantErr(t, err, ErrInterrupted)
 }
 
+// refuses is a file system on which files of one name cannot be opened.
+type refuses struct {
+	vfs.OS
+	name string
+}
+
+func (r refuses) OpenFile(name string, flag int, mode fs.FileMode) (vfs.File, error) {
+	if filepath.Base(name) == r.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("input/output error")}
+	}
+	return r.OS.OpenFile(name, flag, mode)
+}
+
+// A pending token that cannot be read may be the current one: nothing may be written over it.
+func TestUnreadableToken(t *testing.T) {
+	t.Parallel()
+	out := stopped(t, t.TempDir(), poisson(4))
+	path := filepath.Join(out, runlog.TokenFile) + pending
+	before := ledger.NewToken()
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	on := disk{runlog.Disk{FS: refuses{name: filepath.Base(path)}}, ledger.Disk{FS: vfs.OS{}}}
+	if _, err := Resume(t.Context(), out, Env{disk: &on}); err == nil || !strings.Contains(err.Error(), "input/output error") {
+		t.Errorf("err = %v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != before {
+		t.Errorf("the pending token is now %q, %v", now, err)
+	}
+	if _, err := Resume(t.Context(), out, Env{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Releases that are missing although steps followed from them are damage, and the run does not go on without them.
+func TestResumeMissesReleases(t *testing.T) {
+	t.Parallel()
+	out := stopped(t, t.TempDir(), poisson(4))
+	if err := os.Truncate(filepath.Join(out, runlog.ReleasesFile), 1000); err != nil {
+		t.Fatal(err)
+	}
+	charged := record(t, out).Charged()
+	if _, err := Resume(t.Context(), out, Env{}); err == nil || !strings.Contains(err.Error(), "is damaged: steps.jsonl holds") {
+		t.Errorf("err = %v", err)
+	}
+	if now := record(t, out).Charged(); now != charged {
+		t.Errorf("%d batches were charged, now %d", charged, now)
+	}
+	if _, _, err := Abandon(t.Context(), out, ""); err != nil {
+		t.Error(err)
+	}
+}
+
 // What was reserved and what the directory says must agree.
 func TestResumeRefusesAnotherBudget(t *testing.T) {
 	t.Parallel()

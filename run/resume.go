@@ -24,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
@@ -232,8 +233,28 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	defer done()
 	if s.replays = trained.released; walk.from != nil {
 		s.replays -= rec.Newest().Released
+		s.stepped = rec.Newest().Step
 	}
-	return info, s.run(ctx, walk, &replay.Oracle{Facts: job.Facts, Part: job.Part(), Next: next, Meter: meter, Then: asked}, asked, rec)
+	o := &replay.Oracle{Facts: job.Facts, Part: job.Part(), Next: next, Meter: meter, Then: afterReplay{asked, func() error {
+		if s.stepped < len(rec.Steps) {
+			return inputError("", "%s: is damaged: %s holds %d steps, and the releases that can be read give %d; allowed is a copy of the directory, or `sotto ledger settle`", dir, runlog.StepsFile, len(rec.Steps), s.stepped)
+		}
+		return nil
+	}}}
+	return info, s.run(ctx, walk, o, asked, rec)
+}
+
+// afterReplay is the oracle that goes on after a replay. It asks may before each batch.
+type afterReplay struct {
+	oracle.Oracle
+	may func() error
+}
+
+func (o afterReplay) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	if err := o.may(); err != nil {
+		return nil, err
+	}
+	return o.Oracle.Batch(ctx, s, queries...)
 }
 
 // jobOf rebuilds a job from run.json, where everything is configured already.
@@ -476,11 +497,19 @@ const pending = ".next" // a token that the ledger may or may not know yet
 // its own pending token.
 func (s *Session) currentToken(ctx context.Context) (string, error) {
 	disk, path := s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile)
-	if next, err := readToken(disk, path+pending); err == nil && s.ledger.Check(ctx, s.Info.ID, next) == nil {
+	next, err := readToken(disk, path+pending)
+	if err == nil {
+		err = s.ledger.Check(ctx, s.Info.ID, next)
+	}
+	switch {
+	case err == nil:
 		if err := disk.Rename(path+pending, path); err != nil {
 			return "", err
 		}
 		return next, disk.SyncDir(s.Dir)
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, ledger.ErrSettled):
+	default: // it may be the current one, so nothing may replace it
+		return "", err
 	}
 	token, err := readToken(disk, path)
 	if err != nil {

@@ -48,6 +48,7 @@ type Session struct {
 	before   float64 // the part of a filter's limit that was charged by then
 	maxSteps int     // of the method
 	replays  int     // releases that a resume replays
+	stepped  int     // steps done
 	margins  margins // of the model
 	admitted bool    // the table was read for this run before
 	unlock   func()
@@ -127,7 +128,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 				break
 			}
 		}
-		steps = st.T
+		steps, s.stepped = st.T, st.T
 		if st.Status != method.Running {
 			outcome = st.Status.String()
 		}

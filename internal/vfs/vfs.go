@@ -85,22 +85,24 @@ func (OS) SyncDir(dir string) error {
 	return nil
 }
 
-// MkdirAll is fs.MkdirAll, and makes the names of the new directories durable.
-func MkdirAll(fs FS, dir string, mode fs.FileMode) error {
-	var parents []string // of those that are missing
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := fs.Lstat(d); err == nil || filepath.Dir(d) == d {
-			break
-		}
-		parents = append(parents, filepath.Dir(d))
-	}
-	if err := fs.MkdirAll(dir, mode); err != nil {
+// MkdirAll is disk.MkdirAll, and makes the names of the directory and of those above it durable, as far up as this
+// user may and the system can. A directory that exists may have been made by a process that was killed before it did so.
+func MkdirAll(disk FS, dir string, mode fs.FileMode) error {
+	if err := disk.MkdirAll(dir, mode); err != nil {
 		return err
 	}
-	for _, d := range parents {
-		if err := fs.SyncDir(d); err != nil {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for d := filepath.Dir(dir); ; d = filepath.Dir(d) {
+		switch err := disk.SyncDir(d); {
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err != nil:
 			return err
+		case filepath.Dir(d) == d:
+			return nil
 		}
 	}
-	return nil
 }

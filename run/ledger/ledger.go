@@ -14,6 +14,7 @@ import (
 	"hash"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -294,10 +295,15 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 			return err
 		}
 	}
-	if l.store.journal != "" && a != reading {
-		_, err = l.store.db.ExecContext(ctx, l.store.journal)
+	if l.store.journal == "" || a == reading {
+		return err
 	}
-	return err
+	if _, err := l.store.db.ExecContext(ctx, l.store.journal); err != nil {
+		return err
+	}
+	// A process that was killed during a commit may have removed its journal, which commits for all who read the
+	// ledger, and not synced the directory: without this, a power cut could undo what was read here.
+	return l.store.disk.FS.SyncDir(filepath.Dir(l.store.path))
 }
 
 // upgrade gives a ledger of format 1 what format 2 has.

@@ -26,7 +26,7 @@ func defaultPath(disk vfs.FS, create bool) (string, error) {
 	}
 	dir := filepath.Join(base, "sotto")
 	if create {
-		if err := disk.MkdirAll(dir, 0o700); err != nil {
+		if err := vfs.MkdirAll(disk, dir, 0o700); err != nil {
 			return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
 		}
 	}

@@ -1,16 +1,19 @@
 package runlog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
@@ -90,23 +93,24 @@ type Journal struct {
 	err     error // the first one stays
 }
 
-// CreateJournal starts the journal of a new run. The file must not exist.
+// CreateJournal starts the journal of a new run, as a whole or not at all. The file must not exist.
 func (d Disk) CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if head.Dim < 1 || head.Dim > maxDim {
 		return nil, fmt.Errorf("journal: found vectors of %d numbers; allowed are 1 to %d", head.Dim, maxDim)
 	}
-	f, err := d.FS.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if _, err := d.FS.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}))
+	}
+	text, err := json.Marshal(head)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{f: f, head: head}
-	text, err := json.Marshal(head)
-	if err == nil {
-		_, err = f.Write(append([]byte(journalMagic), j.seal(append(j.begin(kindHead), text...))...))
+	j := &Journal{head: head}
+	first := append([]byte(journalMagic), j.seal(append(j.begin(kindHead), text...))...)
+	if err := newfile.ReplaceOn(d.FS, path, 0o600, first); err != nil {
+		return nil, err
 	}
-	if err = errors.Join(err, f.Sync(), d.FS.SyncDir(filepath.Dir(path))); err != nil {
-		f.Close()
-		d.FS.Remove(path)
+	if j.f, err = readfile.OpenFileOn(d.FS, path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
 		return nil, err
 	}
 	return j, nil
@@ -136,7 +140,7 @@ func (d Disk) OpenJournal(path string, head JournalHead) (j *Journal, past *Jour
 	if err = r.each(func(a *Activation) { j.charged += len(a.Batches) }); err != nil {
 		return nil, nil, err
 	}
-	if err = errors.Join(f.Truncate(r.offset), f.Sync()); err != nil {
+	if err = errors.Join(f.Truncate(r.offset), rewrite(f), f.Sync()); err != nil {
 		return nil, nil, err
 	}
 	if _, err = f.Seek(r.offset, io.SeekStart); err != nil {

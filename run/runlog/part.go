@@ -85,6 +85,17 @@ func checksum(head []byte) string { return fmt.Sprintf("%08x ", crc32.Checksum(h
 // errTorn says that a file ends within a write.
 var errTorn = errors.New("the end is torn")
 
+// errDamaged is an error of content that was not written so. A crash may have torn the last group.
+var errDamaged = errors.New("damaged")
+
+func damaged(format string, args ...any) error {
+	return damage{fmt.Errorf(format, args...)}
+}
+
+type damage struct{ error }
+
+func (damage) Is(target error) bool { return target == errDamaged }
+
 // maxRelease is the largest size of a record in bytes: the answers of one batch.
 const maxRelease = 1 << 30
 
@@ -130,7 +141,7 @@ func (p *part) begin(n int, vectors bool) (*State, error) {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
 	if !bytes.HasPrefix(first, start) {
-		return nil, fmt.Errorf("%s: is not a file of releases", p.path)
+		return nil, damaged("%s: is not a file of releases", p.path)
 	}
 	switch torn := len(start) < len(first); {
 	case torn && n > 0:
@@ -154,7 +165,7 @@ func (p *part) begin(n int, vectors bool) (*State, error) {
 		head, written = head[9:], string(head[:9])
 	}
 	if written != checksum(head) {
-		return nil, fmt.Errorf("%s: its first line does not have its checksum", p.path)
+		return nil, damaged("%s: its first line does not have its checksum", p.path)
 	}
 	if err := Strict(head, s); err != nil {
 		return nil, fmt.Errorf("%s:1: %w", p.path, err)
@@ -208,7 +219,7 @@ func (p *part) next(rel *Release, answers bool) error {
 	}
 	if torn {
 		if left >= 8 && wholeRelease(b) {
-			return fmt.Errorf("%s: the record at byte %d has another length than it says", p.path, p.taken)
+			return damaged("%s: the record at byte %d has another length than it says", p.path, p.taken)
 		}
 		return errTorn
 	}
@@ -217,7 +228,7 @@ func (p *part) next(rel *Release, answers bool) error {
 		if claimed == left {
 			return errTorn // the last record: a write that was cut
 		}
-		return fmt.Errorf("%s: the record at byte %d does not have its checksum", p.path, p.taken)
+		return damaged("%s: the record at byte %d does not have its checksum", p.path, p.taken)
 	}
 	if err := rel.parse(body[4:], answers); err != nil {
 		return fmt.Errorf("%s: the record at byte %d %w", p.path, p.taken, err)

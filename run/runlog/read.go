@@ -89,8 +89,9 @@ func (r *Record) Event() privacy.Event {
 	return all
 }
 
-// Read reads a run's record. It leaves out a torn last line or record and sets Torn; anything else
-// that does not fit is an error that names file and line.
+// Read reads a run's record. It leaves out what a crash tore at the end of a file and sets Torn: all from the
+// first line that is no JSON or the first record without its checksum on. If the steps show that this was durable, and anywhere
+// else, what does not fit is an error that names file and line.
 func (d Disk) Read(dir string) (*Record, error) {
 	rec := &Record{disk: d, dir: dir, last: -1}
 	torn, err := rec.events.read(d, filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
@@ -102,11 +103,17 @@ func (d Disk) Read(dir string) (*Record, error) {
 		return nil, err
 	}
 	rec.Torn = torn || tornStep
+	if damage := rec.events.damage; damage != nil && rec.durable(rec.Charged()) {
+		return nil, damage
+	}
 	if err := rec.readReleases(rec.Charged()); err != nil {
 		return nil, err
 	}
 	return rec, nil
 }
+
+// durable reports whether more than the first n batches were durable: the steps that follow from them are.
+func (r *Record) durable(n int) bool { return len(r.Steps) > n }
 
 // chargesTo adds a line of events.jsonl to a list.
 func chargesTo(to *[]Charges) func(line []byte) error {
@@ -156,12 +163,13 @@ func Strict(line []byte, v any) error {
 
 // lines counts the whole lines of a file that were read, and their bytes.
 type lines struct {
-	at int64
-	n  int
+	at     int64
+	n      int
+	damage error // says which line is no JSON
 }
 
-// read gives the following lines, up to size, to take. torn says that the last line has no end: its
-// writer has not finished it, or was killed.
+// read gives the following lines, up to size, to take. torn says that the last line has no end, or that a line is
+// no JSON: its writer has not finished it, or was killed.
 func (l *lines) read(d Disk, path string, size int64, take func(line []byte) error) (torn bool, err error) {
 	file, err := readfile.OpenOn(d.FS, path)
 	if err != nil {
@@ -179,6 +187,10 @@ func (l *lines) read(d Disk, path string, size int64, take func(line []byte) err
 		}
 		if err != nil {
 			return false, err
+		}
+		if !json.Valid(line) {
+			l.damage = fmt.Errorf("%s:%d: is damaged", path, l.n+1)
+			return true, nil
 		}
 		if err := take(line); err != nil {
 			return false, fmt.Errorf("%s:%d: %w", path, l.n+1, err)
@@ -200,7 +212,7 @@ func (r *Record) readReleases(charged int) error {
 	if r.newest > 0 {
 		// A crash interrupted the saving of a state: the file before holds everything.
 		switch _, err := r.open(r.newest, nil, false); {
-		case errors.Is(err, errTorn):
+		case errors.Is(err, errTorn), errors.Is(err, errDamaged) && r.newest > parts[0]:
 			r.Torn = true
 			r.newest--
 		case err != nil:
@@ -234,6 +246,10 @@ func (r *Record) readPart(n, charged int, sum hash.Hash) error {
 	before := hex.EncodeToString(sum.Sum(nil))
 	sum.Reset()
 	p, err := r.open(n, sum, false)
+	if n == 0 && n == r.newest && errors.Is(err, errDamaged) && !r.durable(0) {
+		r.Torn = true
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -253,7 +269,7 @@ func (r *Record) readPart(n, charged int, sum hash.Hash) error {
 		case err == io.EOF:
 			r.releaseBytes = p.taken
 			return nil
-		case errors.Is(err, errTorn) && n == r.newest:
+		case n == r.newest && (errors.Is(err, errTorn) || errors.Is(err, errDamaged) && !r.durable(r.Released)):
 			r.Torn = true
 			r.releaseBytes = p.taken
 			return nil
@@ -303,7 +319,10 @@ func (r *Reader) Next() (Release, error) {
 				return Release{}, io.EOF
 			}
 			var err error
-			if r.part, err = r.rec.open(r.next, nil, false); err != nil {
+			switch r.part, err = r.rec.open(r.next, nil, false); {
+			case errors.Is(err, errDamaged): // no release was durable
+				return Release{}, io.EOF
+			case err != nil:
 				return Release{}, err
 			}
 			r.next++
@@ -311,7 +330,7 @@ func (r *Reader) Next() (Release, error) {
 		switch err := r.part.next(&r.rel, true); {
 		case err == nil:
 			return r.rel, nil
-		case err != io.EOF && !errors.Is(err, errTorn):
+		case err != io.EOF && !errors.Is(err, errTorn) && !errors.Is(err, errDamaged):
 			return Release{}, err
 		}
 		r.Close()

@@ -8,7 +8,8 @@
 // All three only grow while a run lives. A run that saves states begins a new file of releases with
 // each, releases-1.bin and so on, and keeps the newest two. The files are written and synced in
 // groups, about every half second, charged events before their releases (R5). A step is announced
-// only after its group is durable. Opening the record again cuts off a group that a crash tore.
+// only after its group is durable. Opening the record again cuts off a group that a crash tore. Any part of a
+// group may have reached the disk, so the cut is at its first damaged line or record.
 package runlog
 
 import (
@@ -16,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -155,7 +157,8 @@ func (d Disk) Continue(dir string, redo bool) (*Writer, *Record, error) {
 }
 
 // Sync makes a run's record durable. A killed process may have left writes that are not: what
-// follows from them may leave only after this (R5).
+// follows from them may leave only after this (R5). After a sync that failed, systems take pages for
+// written that are not, and a second sync does nothing; so Sync writes every file once more.
 func (d Disk) Sync(dir string) error {
 	names, err := d.withParts(dir, EventsFile, StepsFile, JournalFile)
 	if err != nil {
@@ -169,20 +172,37 @@ func (d Disk) Sync(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := errors.Join(rewrite(f), f.Sync(), f.Close()); err != nil {
 			return err
 		}
 	}
 	return d.FS.SyncDir(dir)
 }
 
-// truncate cuts a file off, which must exist.
+// rewrite writes the content of a file where it stands.
+func rewrite(f vfs.File) error {
+	b := make([]byte, 1<<20)
+	for at := int64(0); ; {
+		n, err := f.ReadAt(b, at)
+		if _, err := f.WriteAt(b[:n], at); err != nil {
+			return err
+		}
+		if at += int64(n); err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// truncate cuts a file off, durably, before anything is written after its end. The file must exist.
 func (d Disk) truncate(path string, size int64) error {
 	f, err := readfile.OpenFileOn(d.FS, path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(size), f.Close())
+	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }
 
 // Charge notes the cost of the next batch.

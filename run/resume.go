@@ -515,6 +515,9 @@ func (s *Session) currentToken(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", inputError("", "%v: without it the run can neither resume nor settle", err)
 	}
+	if token == "" { // with none, Reserve makes one that the directory does not have
+		return "", inputError("", "%s: is empty: without the token the run can neither resume nor settle", path)
+	}
 	return token, nil
 }
 

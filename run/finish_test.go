@@ -216,3 +216,30 @@ func TestELedgerDeletedMidRun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run whose machine's clock is set back by a year, here between a stop and its resume, is as good as any other.
+func TestClockIsSetBack(t *testing.T) {
+	dir := t.TempDir()
+	l := openLedger(t, dir)
+	job, out := begin(t, dir, "run", poisson(1.5))
+	ctx, stop := context.WithCancel(t.Context())
+	_, _, err := Fit(ctx, job, stopAt(1, stop))
+	wantErr(t, err, ErrInterrupted)
+	info, err := runlog.ReadInfo(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.Started = info.Started.AddDate(1, 0, 0)
+	if err := runlog.WriteInfo(out, info); err != nil {
+		t.Fatal(err)
+	}
+	if info, err = Resume(t.Context(), out, Env{Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if info.Finished.Before(info.Started) {
+		t.Errorf("it ended at %v, before it began at %v", info.Finished, info.Started)
+	}
+	if found, err := Verify(t.Context(), out, l); err != nil || !allHold(found) {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -292,6 +292,9 @@ func (s *Session) Result() *runlog.Result {
 // settle ends the run, first in its directory, report included, and then in the ledger, which seals the directory.
 func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	now := time.Now().UTC().Truncate(time.Millisecond)
+	if now.Before(s.Info.Started) { // the machine's clock was set back
+		now = s.Info.Started
+	}
 	s.Info.Status, s.Info.Finished = runlog.Finished, &now
 	var err error
 	if s.Info.Hashes, err = s.disk().Hashes(s.Dir); err != nil {

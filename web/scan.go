@@ -60,7 +60,10 @@ func (e *runEntry) Open() bool { return e.Running() || e.State == stalled }
 // alive returns the run as stalled if its process is gone and its files are silent. A file system may not share locks between
 // machines, so the lock alone does not tell.
 func (e *runEntry) alive() *runEntry {
-	if !e.Running() || !run.Abandoned(e.Dir) || time.Since(lastWrite(e)) < silence {
+	if !e.Running() || !run.Abandoned(e.Dir) {
+		return e
+	}
+	if quiet := time.Since(lastWrite(e)); quiet >= 0 && quiet < silence { // below 0 the clock was set back since
 		return e
 	}
 	gone := *e

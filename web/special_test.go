@@ -110,4 +110,13 @@ func TestStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	state(runlog.Running)
+	later := now.AddDate(1, 0, 0)
+	if err := os.Chtimes(filepath.Join(dir, runlog.StepsFile), later, later); err != nil { // then the clock was set back
+		t.Fatal(err)
+	}
+	state(stalled)
+	if err := os.Chtimes(filepath.Join(dir, runlog.StepsFile), now, now); err != nil {
+		t.Fatal(err)
+	}
+	state(runlog.Running)
 }

@@ -92,6 +92,8 @@ func (l *natsLink) Request(ctx context.Context, subject string, body []byte) (An
 		return Answer{m.Data, m.Header.Get("Status"), m.Header.Get("Description")}, false, nil
 	case refused != nil:
 		return Answer{}, false, *refused
+	case unwelcome(l.nc.LastError()) == ErrRefused: // TLS refuses a certificate that ran out, and no handler hears of it
+		return Answer{}, false, fmt.Errorf("%w: %w", ErrRefused, l.nc.LastError())
 	case l.nc.IsClosed():
 		return Answer{}, false, fmt.Errorf("hub: %w", err)
 	}

@@ -388,6 +388,44 @@ func ended(t *testing.T, nc *nats.Conn) {
 	}
 }
 
+// An owner whose credentials run out while it trains is told so, and does not wait for the hub forever. With new credentials
+// it finds what it has put.
+func TestTimeRunsOutInTraining(t *testing.T) {
+	o, all := owners(t, 2)
+	start(t, o, all...)
+	key, want := decisionKey(0, 0, 1), []byte("C")
+	for valid := 3 * time.Second; ; valid *= 2 { // on a busy machine it is over before the owner has joined
+		brief := *all[0]
+		pass, err := o.pass(o.Owners[0].Account, o.Owners[0].User, "owner 1", permissions(&brief.Network, 0), nil, time.Now().Add(valid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		brief.Pass = pass
+		c, err := Dial(t.Context(), &brief, "")
+		if err == nil {
+			defer c.Close()
+			_, err = c.Put(t.Context(), key, want)
+		}
+		if err != nil {
+			if valid > patient {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for err == nil {
+			time.Sleep(50 * time.Millisecond)
+			_, err = c.Get(t.Context(), key)
+		}
+		if !errors.Is(err, ErrRefused) {
+			t.Errorf("found the error %v; want one that says that the hub refuses the credentials", err)
+		}
+		if found, err := dial(t, all[0]).Get(t.Context(), key); err != nil || !bytes.Equal(found, want) {
+			t.Errorf("found %q, %v; want %q", found, err, want)
+		}
+		return
+	}
+}
+
 // What the hub itself, or anyone with the key of a connection, puts into the store in an owner's name is found out.
 func TestSecurityOfMessages(t *testing.T) {
 	_, all := owners(t, 2)

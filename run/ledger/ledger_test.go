@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 func TestLifeOfARun(t *testing.T) {
@@ -541,6 +542,41 @@ func TestWords(t *testing.T) {
 		}
 		if text := (Entry{Kind: "later", Payload: json.RawMessage(`{"x":1}`)}).Words(); text != `{"x":1}` {
 			t.Errorf("an unknown kind reads %q", text)
+		}
+	})
+}
+
+// The clock is set a year ahead, and a year back, between any two operations: what is held and spent does not change, and the
+// chain holds. Times are only recorded.
+func TestClockJumps(t *testing.T) {
+	onEach(t, func(t *testing.T, where string) {
+		ctx := t.Context()
+		l := open(t, where)
+		clock := time.Date(2026, 12, 31, 23, 59, 59, 999e6, time.UTC)
+		jumps := 0
+		l.now = func() time.Time {
+			jumps++
+			return clock.AddDate([]int{0, 1, -1}[jumps%3], 0, 0)
+		}
+		must(t, l.SetBudget(ctx, "clinic", "record", InZCDP, budget(1, 1e-6)))
+		for i := range 6 {
+			r := planned(fmt.Sprint("r", i), 10, filterSigma)
+			token, next := reserve(t, l, r), NewToken()
+			must(t, l.Reach(ctx, r.Run, token, 3, batchesOf(3, filterSigma)))
+			must(t, l.Resume(ctx, r.Run, token, next, batchesOf(3, filterSigma)))
+			if i%2 == 0 {
+				must(t, l.Settle(ctx, r.Run, next, charged(3, filterSigma)))
+			}
+		}
+		want := account.NewTally(account.ZCDPCurrency{}, privacy.AddRemove)
+		must(t, want.Hold("", privacy.Repeated{Count: 3*3 + 3*10, Of: privacy.Gaussian{Sigma: filterSigma}}))
+		must(t, l.Close())
+		l = open(t, where)
+		if found, want := part(t, l), want.Part(budget(1, 1e-6)); math.Abs(found/want-1) > 1e-12 {
+			t.Errorf("found %v of the budget; want %v", found, want)
+		}
+		if n := verify(t, l); n != 2+6*2+3 || jumps < n {
+			t.Errorf("%d entries, the clock was asked %d times", n, jumps)
 		}
 	})
 }

@@ -109,7 +109,9 @@ func TestSameBits(t *testing.T) {
 		as("plain", one, none)
 		as("cores", run.Env{Workers: 2}, none)
 		as("columns", one, func(spec *run.Spec) { spec.Data = s.file("columns.csv.gz") })
-		as("packed", one, func(spec *run.Spec) { spec.Data = s.file("patients.pack") })
+		if !strings.Contains(more, "columns:") { // a packed table has all of its columns
+			as("packed", one, func(spec *run.Spec) { spec.Data = s.file("patients.pack") })
+		}
 
 		_, file := s.spec(out("kernels"), more), s.file(out("kernels")+".yaml")
 		child := exec.Command(os.Args[0])

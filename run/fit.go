@@ -378,9 +378,12 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
+		// run.json goes first, durably: after a power cut it must not say that the rest is there.
+		s.disk().FS.Remove(filepath.Join(dir, runlog.InfoFile))
+		s.disk().FS.SyncDir(dir)
 		// This process holds the lock, and removes its file last, so no other process is in the directory
 		// yet.
-		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, runlog.InfoFile, lockFile} {
+		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, lockFile} {
 			s.disk().FS.Remove(filepath.Join(dir, name))
 		}
 		s.unlockDir()

@@ -319,8 +319,8 @@ func (w *world) check() error {
 
 // tally counts outcomes.
 type tally struct {
-	ran, resumed, settled, unnoticed int
-	ways                             map[string]int
+	ran, unnoticed int
+	ways           map[string]int
 }
 
 // play runs one schedule with all randomness and time fixed. plant, if set, plants a bug.

@@ -8,16 +8,19 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
@@ -51,6 +54,11 @@ columns:
   - {name: change, type: numeric, min: -10, max: 1000, transform: signed_log1p, missing: "7.5", encode: hats}
   - {name: colour, type: categorical, levels: [red, green, blue], unknown: error, missing: green}
   - {name: one, type: categorical, levels: [only], unknown: only}
+  - {name: stage, type: ordinal, levels: [I, II, III, IV], unknown: zero, missing: III}
+  - {name: smoker, type: boolean, missing: zero}
+  - {name: seen, type: date, min: 2020-01-01, max: 2024-12-31T12:00, cycles: [day, week, year], missing: zero}
+  - {name: born, type: date, origin: 2000-01-01, min: 1950-06-01, max: 2010-01-01, missing: 1980-01-01}
+  - {name: note, type: text, dimension: 7, missing: zero}
   - {name: target, type: label, %s}
 `
 
@@ -68,6 +76,11 @@ func everyRows(n int, draw *rand.Rand) string {
 		{"change", []string{"0", "-10", "-0.001", "999.5", "", "1e5"}},
 		{"colour", []string{"red", "green", "blue", "red", "green", "blue", "?", "mauve"}},
 		{"one", []string{"only", "other", "?"}},
+		{"stage", []string{"I", "II", "III", "IV", "V", "?", ""}},
+		{"smoker", []string{"true", "false", "?", "true", "false"}},
+		{"seen", []string{"2020-01-01", "2022-03-04T05:06:07", "2024-02-29T23:30", "1999-12-31", "9999-12-31", "?", "2023-08-17T14:05"}},
+		{"born", []string{"1975-02-28", "2001-01-01", "0000-01-01", ""}},
+		{"note", []string{"Cough and fever", "fever, FEVER!", "...", "?", "a b c d e f g h"}},
 	}
 	var b strings.Builder
 	for i := range n + 1 {
@@ -105,9 +118,14 @@ func tensors(t *testing.T, s *schema.Schema, text string) map[string]tensor {
 	}
 	inputs := map[string]tensor{}
 	for _, c := range s.Columns {
-		in := tensor{Type: map[string]string{schema.TypeNumeric: "double", schema.TypeCategorical: "string"}[c.Type], Shape: []int{len(rows), 1}}
-		if in.Type == "" {
+		in := tensor{Type: "double", Shape: []int{len(rows), 1}}
+		switch c.Type {
+		case schema.TypeLabel, schema.TypeIgnore:
 			continue
+		case schema.TypeCategorical, schema.TypeOrdinal, schema.TypeBoolean:
+			in.Type = "string"
+		case schema.TypeText:
+			in.Shape[1] = c.Dimension
 		}
 		at := slices.Index(header, c.Name)
 		for _, row := range rows {
@@ -115,14 +133,50 @@ func tensors(t *testing.T, s *schema.Schema, text string) map[string]tensor {
 			if s.Format.Trim {
 				cell = strings.TrimSpace(cell)
 			}
-			if c.Type == schema.TypeNumeric && slices.Contains(s.Format.Missing, cell) {
+			missing := slices.Contains(s.Format.Missing, cell)
+			switch {
+			case c.Type == schema.TypeText:
+				in.Data = append(in.Data, wordsInput(cell, c.Dimension, missing)...)
+				continue
+			case in.Type == "double" && missing:
 				cell = "nan"
+			case c.Type == schema.TypeDate:
+				cell = daysInput(t, cell, c.Origin)
 			}
 			in.Data = append(in.Data, cell)
 		}
 		inputs[c.Name] = in
 	}
 	return inputs
+}
+
+// daysInput is a date in days since the origin.
+func daysInput(t *testing.T, cell, origin string) string {
+	var at [2]time.Time
+	for i, text := range []string{cell, origin} {
+		layout := "2006-01-02T15:04:05"[:len(text)]
+		var err error
+		if at[i], err = time.Parse(layout, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strconv.FormatFloat(float64(at[0].Unix()-at[1].Unix())/86400, 'g', -1, 64)
+}
+
+// wordsInput says for each feature of a text whether a word is hashed to it.
+func wordsInput(cell string, dimension int, missing bool) []string {
+	there := make([]string, dimension)
+	for i := range there {
+		if there[i] = "0"; missing {
+			there[i] = "nan"
+		}
+	}
+	for _, word := range regexp.MustCompile("[a-z]+").FindAllString(strings.ToLower(cell), -1) {
+		h := fnv.New64a()
+		io.WriteString(h, word)
+		there[h.Sum64()%uint64(dimension)] = "1"
+	}
+	return there
 }
 
 // randomModel is a model file with parameters of that size.

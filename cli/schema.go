@@ -149,11 +149,11 @@ func writeCounts(w io.Writer, counts *run.TableCounts) error {
 	fmt.Fprintln(t, "COLUMN\tTYPE\tMISSING\tBELOW\tAT MIN\tAT MAX\tABOVE\tUNKNOWN\tBAD CELLS")
 	for _, c := range counts.Columns {
 		bounds := "-\t-\t-\t-"
-		if c.Type == schema.TypeNumeric || c.Below+c.AtLeast+c.AtMost+c.Above > 0 {
+		if c.Type != schema.TypeLabel && schema.HasField(c.Type, "min") || c.Below+c.AtLeast+c.AtMost+c.Above > 0 {
 			bounds = fmt.Sprintf("%d\t%d\t%d\t%d", c.Below, c.AtLeast, c.AtMost, c.Above)
 		}
 		unknown := "-"
-		if c.Type == schema.TypeCategorical {
+		if schema.HasField(c.Type, "unknown") {
 			unknown = fmt.Sprint(c.Unknown)
 		}
 		var bad []string

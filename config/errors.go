@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,4 +95,44 @@ func FileError(path string, err error) *Error {
 		text = p.Err.Error()
 	}
 	return &Error{File: path, Found: "no file to read (" + text + ")", Allowed: "a file that can be read", Err: err}
+}
+
+// Errors are several things that are wrong with one file.
+type Errors []error
+
+// mostErrors is how many of them a text names.
+const mostErrors = 20
+
+// Error is one line for each, up to a number that a person can read.
+func (e Errors) Error() string {
+	var lines []string
+	for _, err := range e[:min(len(e), mostErrors)] {
+		lines = append(lines, err.Error())
+	}
+	if more := len(e) - mostErrors; more > 0 {
+		lines = append(lines, strconv.Itoa(more)+" more errors of this kind")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap are the errors.
+func (e Errors) Unwrap() []error { return e }
+
+// Err is nil for none, a single error, or all of them in the order of their lines.
+func (e Errors) Err() error {
+	switch len(e) {
+	case 0:
+		return nil
+	case 1:
+		return e[0]
+	}
+	line := func(err error) int {
+		var at *Error
+		if errors.As(err, &at) {
+			return at.Line
+		}
+		return 0
+	}
+	slices.SortStableFunc(e, func(a, b error) int { return line(a) - line(b) })
+	return e
 }

@@ -23,6 +23,7 @@ type batch struct {
 	units   []unitID      // beside y, if the rows have units
 	bad     []badRow      // ascending
 	first   *config.Error // of the first bad row
+	badIn   []bool        // of each of the encoder's columns: a cell of it makes a row bad
 	clamped []int         // values that were clamped, by column; at 0 those of a table without columns
 	raw     []uint64      // hashes of the raw rows
 	err     error         // what ended the reading after these rows, io.EOF at the end; nil: there may be more
@@ -41,6 +42,7 @@ func (b *batch) fill(piece RowReader, row *Row) {
 	b.images, b.factor = b.images[:0], b.factor[:0]
 	b.bad, b.first, b.err = b.bad[:0], nil, nil
 	b.clamped = append(b.clamped[:0], make([]int, len(row.cols)+1)...)
+	b.badIn = append(b.badIn[:0], make([]bool, len(row.cols))...)
 	if row.raw != nil {
 		row.raw.rows = b.raw[:0]
 		defer func() { b.raw = row.raw.rows }()
@@ -64,6 +66,9 @@ func (b *batch) fill(piece RowReader, row *Row) {
 				b.first.Field, b.first.Found, b.first.Allowed = columnField(f.Column), f.Found, f.Allowed
 			}
 			b.bad = append(b.bad, badRow{len(b.end), f.Column})
+			for _, i := range row.faults {
+				b.badIn[i] = true
+			}
 			row.y, row.norm = 0, 0
 		} else {
 			row.finish()
@@ -136,6 +141,11 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 	for i, n := range b.clamped {
 		if n > 0 {
 			r.stats.Clamped[r.clampName(i-1)] += n
+		}
+	}
+	if r.badIn = slices.Grow(r.badIn[:0], len(b.badIn))[:len(b.badIn)]; len(b.bad) > 0 {
+		for i, bad := range b.badIn {
+			r.badIn[i] = r.badIn[i] || bad
 		}
 	}
 	r.raw, r.end = append(r.raw, b.raw...), b.err

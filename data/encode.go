@@ -40,34 +40,34 @@ type encoder struct {
 	whose   unitID
 	clamped []int // entries of cols (or −1 for LIBSVM), for each value that was clamped
 	tallied bool  // the row's faults are in the tally
+	faults  []int // entries of cols: those of cells that make it a bad row
+	words   []int32
 }
 
 // An encColumn is a column of the schema, prepared for encoding.
 type encColumn struct {
-	name    string
-	typ     string
-	offset  int // its first feature
-	min     float64
-	max     float64
-	t       func(float64) float64 // nil: none
-	tmin    float64
-	width   float64         // t(max) − t(min)
-	hats    int             // bumps after the first feature
-	grid    bool            // one indicator for each bin of the public grid
-	levels  map[string]int  // level or class → index
-	numbers map[float64]int // class as a number → index; nil where a class is no number
-	strip   string          // label
-	lo, hi  float32         // numeric label
-	unknown replacement     // categorical
-	missing replacement     // numeric, categorical
-}
+	name   string
+	offset int // its first feature
+	min    float64
+	max    float64
 
-// A replacement is the value of a cell that is missing or unknown.
-type replacement struct {
-	bad   bool
-	zero  bool
-	level int
-	value float64
+	// A column that features come from.
+	form   *schema.Form
+	read   func(cell string) (v float64, fault string) // nil: the cell is the number, or words
+	plain  bool                                        // the cell is the number
+	line   bool                                        // a feature between bounds
+	t      func(float64) float64                       // nil: none
+	tmin   float64
+	width  float64 // t(max) − t(min)
+	hats   int     // bumps after the first feature
+	cycles []schema.Cycle
+
+	// The label.
+	label   bool
+	levels  map[string]int  // class → index
+	numbers map[float64]int // class as a number → index; nil where a class is no number
+	strip   string
+	lo, hi  float32 // a label that is a number
 }
 
 func newEncoder(s *schema.Schema) *encoder {
@@ -90,30 +90,15 @@ func newEncoder(s *schema.Schema) *encoder {
 	}
 	offset := s.Features
 	for _, c := range s.Columns {
-		k := encColumn{name: c.Name, typ: c.Type, offset: offset, strip: c.Strip}
-		switch c.Type {
-		case schema.TypeIgnore:
+		k := encColumn{name: c.Name, offset: offset, strip: c.Strip}
+		switch k.form = c.Form(); {
+		case k.form != nil:
+			k.prepare()
+			offset += k.form.Features()
+		case c.Type == schema.TypeIgnore:
 			continue
-		case schema.TypeNumeric:
-			k.missing = ruleOf(c.Missing, nil)
-			if c.Bounds == nil {
-				k.grid = true
-				offset += schema.GridBins()
-				break
-			}
-			k.min, k.max, k.t = c.Bounds.Min, c.Bounds.Max, schema.Transform(c.Transform)
-			k.tmin = k.t(k.min)
-			k.width = k.t(k.max) - k.tmin
-			if c.Transform == schema.TransformNone {
-				k.t = nil
-			}
-			k.hats = c.Hats
-			offset += 1 + c.Hats
-		case schema.TypeCategorical:
-			k.levels = indexOf(c.Levels)
-			k.unknown, k.missing = ruleOf(c.Unknown, k.levels), ruleOf(c.Missing, k.levels)
-			offset += len(c.Levels)
-		case schema.TypeLabel:
+		case c.Type == schema.TypeLabel:
+			k.label = true
 			if c.Bounds != nil {
 				k.min, k.max = c.Bounds.Min, c.Bounds.Max
 				k.lo, k.hi = c.Bounds.Inward()
@@ -121,7 +106,7 @@ func newEncoder(s *schema.Schema) *encoder {
 				k.levels, k.numbers = indexOf(c.Classes), c.NumericClasses()
 			}
 			e.label = k
-		case schema.TypeUnit:
+		case c.Type == schema.TypeUnit:
 			e.unit = len(e.cols)
 		}
 		e.cols = append(e.cols, k)
@@ -129,10 +114,24 @@ func newEncoder(s *schema.Schema) *encoder {
 	return e
 }
 
+// prepare sets what the form says.
+func (k *encColumn) prepare() {
+	k.read, k.hats, k.cycles = k.form.Reader(), k.form.Bumps, k.form.Cycles
+	k.plain = k.read == nil && k.form.Words == 0
+	if line := k.form.Line; line != nil {
+		k.line, k.min, k.max, k.t = true, line.Min, line.Max, schema.Transform(line.Transform)
+		k.tmin = k.t(k.min)
+		k.width = k.t(k.max) - k.tmin
+		if line.Transform == schema.TransformNone {
+			k.t = nil
+		}
+	}
+}
+
 // clone returns an encoder for another goroutine.
 func (e *encoder) clone() *encoder {
 	c := *e
-	c.col, c.val, c.clamped, c.image8 = nil, nil, nil, nil
+	c.col, c.val, c.clamped, c.image8, c.words, c.faults = nil, nil, nil, nil, nil, nil
 	if c.scatter != nil {
 		c.waves = new(scatter.Workspace)
 	}
@@ -147,23 +146,9 @@ func indexOf(names []string) map[string]int {
 	return m
 }
 
-func ruleOf(rule string, levels map[string]int) replacement {
-	switch rule {
-	case schema.RuleError:
-		return replacement{bad: true}
-	case schema.RuleZero:
-		return replacement{zero: true}
-	}
-	if levels != nil {
-		return replacement{level: levels[rule]}
-	}
-	v, _ := config.ParseNumber(rule) // checked with the schema
-	return replacement{value: v}
-}
-
 // begin clears the current row.
 func (e *encoder) begin() {
-	e.col, e.val, e.clamped = e.col[:0], e.val[:0], e.clamped[:0]
+	e.col, e.val, e.clamped, e.faults = e.col[:0], e.val[:0], e.clamped[:0], e.faults[:0]
 	e.y, e.norm, e.whose, e.image8, e.factor, e.tallied = 0, 0, unitID{}, e.image8[:0], 0, false
 }
 
@@ -236,10 +221,8 @@ func (e *encoder) cells(cells []string, null []bool, known []float64, place []in
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]
 		if f := e.setUnit(cells[at], null != nil && null[at]); f.Found != "" {
-			f.Cell, f.Column = at+1, e.cols[e.unit].name
-			if e.ends(&first, f) {
-				return f
-			}
+			f.Cell = at + 1
+			e.fault(&first, e.unit, f)
 		}
 	}
 	for i := range e.cols {
@@ -248,7 +231,7 @@ func (e *encoder) cells(cells []string, null []bool, known []float64, place []in
 			continue
 		}
 		s, none := cells[place[i]], null != nil && null[place[i]]
-		if k.typ == schema.TypeNumeric && !none {
+		if k.plain && !none {
 			v := math.NaN()
 			if known != nil {
 				v = known[place[i]]
@@ -258,25 +241,23 @@ func (e *encoder) cells(cells []string, null []bool, known []float64, place []in
 			}
 		}
 		if f := e.cell(k, i, s, none); f.Found != "" {
-			f.Cell, f.Column = place[i]+1, k.name
-			if e.ends(&first, f) {
-				return f
-			}
+			f.Cell = place[i] + 1
+			e.fault(&first, i, f)
 		}
 	}
 	return first
 }
 
-// ends says that a row ends at its fault f. Where cells are counted it goes on, and first is its first fault.
-func (e *encoder) ends(first *Fault, f Fault) bool {
-	if e.tally == nil {
-		return true
+// fault takes the fault f of a cell of column i; first is the first of the row.
+func (e *encoder) fault(first *Fault, i int, f Fault) {
+	f.Column = e.cols[i].name
+	if e.tally != nil {
+		e.tally.fault(f)
+		e.tallied = true
 	}
-	e.tally.fault(f)
-	if !e.tallied {
-		*first, e.tallied = f, true
+	if e.faults = append(e.faults, i); len(e.faults) == 1 {
+		*first = f
 	}
-	return false
 }
 
 // values is cells for values with types.
@@ -284,10 +265,8 @@ func (e *encoder) values(values []Value, place []int) (first Fault) {
 	if e.unit >= 0 && place[e.unit] >= 0 {
 		at := place[e.unit]
 		if f := e.setUnit(values[at].Text, values[at].Is == Null); f.Found != "" {
-			f.Cell, f.Column = at+1, e.cols[e.unit].name
-			if e.ends(&first, f) {
-				return f
-			}
+			f.Cell = at + 1
+			e.fault(&first, e.unit, f)
 		}
 	}
 	for i := range e.cols {
@@ -298,17 +277,15 @@ func (e *encoder) values(values []Value, place []int) (first Fault) {
 		v := &values[place[i]]
 		text := v.Text
 		if v.Is == Number {
-			if v.Number-v.Number == 0 {
+			if k.plain && v.Number-v.Number == 0 {
 				e.number(k, i, v.Number)
 				continue
 			}
-			text = strconv.FormatFloat(v.Number, 'g', -1, 64) // NaN, or infinite
+			text = strconv.FormatFloat(v.Number, 'g', -1, 64) // NaN, infinite, or to be read as text
 		}
 		if f := e.cell(k, i, text, v.Is == Null); f.Found != "" {
-			f.Cell, f.Column = place[i]+1, k.name
-			if e.ends(&first, f) {
-				return f
-			}
+			f.Cell = place[i] + 1
+			e.fault(&first, i, f)
 		}
 	}
 	return first
@@ -343,10 +320,8 @@ func (e *encoder) cell(k *encColumn, i int, s string, none bool) Fault {
 		e.tally.columns[i].missing.Add(1)
 	}
 	switch {
-	case k.typ == schema.TypeNumeric:
-		return e.numeric(k, i, s, none)
-	case k.typ == schema.TypeCategorical:
-		return e.categorical(k, i, s, none)
+	case !k.label:
+		return e.features(k, i, s, none)
 	case none:
 		return Fault{Found: "a missing value", Allowed: "a label"}
 	}
@@ -362,32 +337,56 @@ func (e *encoder) isMissing(s string) bool {
 	return false
 }
 
-func (e *encoder) numeric(k *encColumn, i int, s string, none bool) Fault {
-	if none || e.isMissing(s) {
-		switch r := k.missing; {
-		case r.bad:
-			return Fault{Found: "a missing value", Allowed: "a number, or a missing rule for this column in the schema"}
-		case r.zero:
-			return Fault{}
-		}
-		e.scaled(k, i, k.missing.value)
+// features adds the features of a cell. A level may look like a missing mark; then it is the level.
+func (e *encoder) features(k *encColumn, i int, s string, none bool) Fault {
+	none = none || k.form.Levels == nil && e.isMissing(s)
+	rule, found, allowed := k.form.Missing, "a missing value", k.form.Wanted()
+	if !none && k.form.Words > 0 {
+		e.text(k, s)
 		return Fault{}
 	}
-	v, bad := config.ParseNumber(s)
-	if bad != "" {
-		return Fault{Found: bad, Allowed: "a finite number; values out of bounds are clamped"}
+	if !none {
+		read := k.read
+		if read == nil {
+			read = config.ParseNumber
+		}
+		v, fault := read(s)
+		if fault == "" {
+			e.number(k, i, v)
+			return Fault{}
+		}
+		if k.form.Levels == nil || !e.isMissing(s) {
+			rule, found, allowed = k.form.Unknown, fault, k.form.Allowed()
+			if e.tally != nil && !rule.Bad {
+				e.tally.columns[i].unknown.Add(1)
+			}
+		}
 	}
-	e.number(k, i, v)
+	switch {
+	case rule.Bad:
+		return Fault{Found: found, Allowed: allowed}
+	case !rule.Zero:
+		e.scaled(k, i, rule.Value)
+	}
 	return Fault{}
+}
+
+// text adds the features of a text: their norm is 1, or 0 without words.
+func (e *encoder) text(k *encColumn, s string) {
+	e.words = schema.Buckets(s, k.form.Words, e.words)
+	v := 1 / math.Sqrt(float64(len(e.words)))
+	for _, j := range e.words {
+		e.feature(k.offset+int(j), v)
+	}
 }
 
 // number takes the number v of column i.
 func (e *encoder) number(k *encColumn, i int, v float64) {
-	if k.grid {
+	if k.form.Grid {
 		e.feature(k.offset+schema.GridBin(v), 1)
 		return
 	}
-	if e.tally != nil {
+	if e.tally != nil && k.form.Levels == nil {
 		e.tally.columns[i].number(v, k.min, k.max)
 	}
 	e.scaled(k, i, v)
@@ -395,6 +394,10 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 
 // scaled adds the features of the number v of column i, clamped to its bounds.
 func (e *encoder) scaled(k *encColumn, i int, v float64) {
+	if !k.line {
+		e.feature(k.offset+int(v), 1) // one for each level
+		return
+	}
 	if v < k.min {
 		v = k.min
 		e.clamped = append(e.clamped, i)
@@ -402,6 +405,7 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 		v = k.max
 		e.clamped = append(e.clamped, i)
 	}
+	at := v
 	if k.t != nil {
 		v = k.t(v)
 	}
@@ -417,28 +421,11 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 		e.feature(k.offset+1+j, left)
 		e.feature(k.offset+2+j, right)
 	}
-}
-
-func (e *encoder) categorical(k *encColumn, i int, s string, none bool) Fault {
-	level, ok := k.levels[s]
-	if none || !ok {
-		r, what := k.unknown, "a level that the schema does not list"
-		if none || e.isMissing(s) {
-			r, what = k.missing, "a missing value"
-		}
-		if e.tally != nil && !r.bad && !none && !e.isMissing(s) {
-			e.tally.columns[i].unknown.Add(1)
-		}
-		switch {
-		case r.bad:
-			return Fault{Found: what, Allowed: "one of the levels in the schema, or an unknown or missing rule for this column"}
-		case r.zero:
-			return Fault{}
-		}
-		level = r.level
+	for n, c := range k.cycles {
+		sine, cosine := c.At(at)
+		e.feature(k.offset+1+k.hats+2*n, sine)
+		e.feature(k.offset+2+k.hats+2*n, cosine)
 	}
-	e.feature(k.offset+level, 1)
-	return Fault{}
 }
 
 func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {

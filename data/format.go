@@ -221,7 +221,7 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
-// Numbers says whether the cells of a column may be values of the kind [Number]: if it is numeric or not
+// Numbers says whether the cells of a column may be values of the kind [Number]: if they are numbers as they stand or not
 // used, and no text of a number is a missing mark.
 func (in *Input) Numbers(name string) bool {
 	for _, c := range in.Schema.Columns {

@@ -490,7 +490,7 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	}
 	p.rows = int(rows)
 	sparse, grouped := p.flags&packSparse != 0, p.flags&packUnits != 0
-	if sparse != (p.schema.Format.Kind == schema.KindLIBSVM) || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
+	if sparse != p.schema.Sparse() || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
 		return nil, odd
 	}
 	short := p.flags&packShort != 0

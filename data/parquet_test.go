@@ -208,7 +208,7 @@ func TestBadParquet(t *testing.T) {
 			ID    string   `parquet:"id"`
 			Age   []int32  `parquet:"age,list"`
 			Color []string `parquet:"colour"`
-		}{{}}), "column age: found values of type nested; allowed is whole and other numbers"},
+		}{{}}), "column age: found values of type nested; column colour: found values of type a list; allowed are whole and other numbers"},
 		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {

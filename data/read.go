@@ -170,6 +170,7 @@ type reader struct {
 	raw   []uint64      // hashes of the raw rows
 	first *config.Error // the first bad row, under on_bad_row: stop
 	bad   int           // rows that are bad, under on_bad_row: stop
+	badIn []bool        // entries of the row's cols: those with a cell that makes a row bad, likewise
 	end   error         // what ended the reading: io.EOF, or an error
 }
 
@@ -178,6 +179,15 @@ func (r *reader) finish(ctx context.Context) error {
 	switch {
 	case r.first != nil:
 		r.first.Hint = "correct the row, or the schema if the row is right"
+		var columns []string
+		for i, bad := range r.badIn {
+			if bad {
+				columns = append(columns, r.row.cols[i].name)
+			}
+		}
+		if len(columns) > 1 {
+			r.first.Hint = fmt.Sprintf("bad cells are in the columns %s; %s", some(columns), r.first.Hint)
+		}
 		if r.bad > 1 {
 			r.first.Hint = fmt.Sprintf("%d rows are bad, this is the first; %s", r.bad, r.first.Hint)
 		}
@@ -244,7 +254,7 @@ type builder struct {
 }
 
 func newBuilder(s *schema.Schema, opt Options) *builder {
-	b := &builder{dense: s.Format.Kind != schema.KindLIBSVM && len(s.Unbounded()) == 0, label: !opt.Unlabeled}
+	b := &builder{dense: !s.Sparse(), label: !opt.Unlabeled}
 	_, unit := s.RowRule()
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: unit, Labeled: b.label}
 	b.start = make([]int32, 1, BlockRows+1)

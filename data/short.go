@@ -28,7 +28,7 @@ const (
 
 // ShortOf says what rows of the schema are as 16-bit numbers; nil if they must be float32.
 func ShortOf(s *schema.Schema) *Short {
-	if s.Format.Kind == schema.KindLIBSVM || len(s.Unbounded()) > 0 || s.Dim() > kern.ShortWidth {
+	if s.Sparse() || s.Dim() > kern.ShortWidth {
 		return nil
 	}
 	_, unit := s.RowRule()

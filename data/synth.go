@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
@@ -20,6 +21,7 @@ const (
 	synthSignal  = 4.0  // standard deviation of the margin: the best model is right in about 85 of 100 rows
 	synthMissing = 0.02 // share of cells with a missing mark, if the schema allows it
 	synthCells   = 14   // most non-zero values of a LIBSVM row
+	synthWords   = 6    // most words of a text
 	synthOpen    = 64   // units whose rows alternate
 )
 
@@ -33,7 +35,7 @@ const (
 // more often than many. Rows of different units are mixed; rows of one unit share about half of their
 // cells.
 //
-// Numbers are drawn within their bounds, evenly or skewed, levels with uneven probabilities; about 2 in
+// Numbers and dates are drawn within their bounds, evenly or skewed, levels with uneven probabilities, text from a few words; about 2 in
 // 100 cells are missing if the schema has a rule for that. With the encoded row x and the truth w, a
 // label of two classes is the second class with probability 1/(1+exp(−w·x)), one of more classes has
 // probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian noise of a tenth of its
@@ -100,8 +102,9 @@ type synth struct {
 	rnd    *rand.Rand
 	enc    *encoder
 	place  []int
-	levels [][]float64 // cumulative probabilities of each column's levels
-	skew   []float64   // exponent of each column's law on [0, 1]
+	forms  []*schema.Form // of the columns, empty where no features come from one
+	levels [][]float64    // cumulative probabilities of each column's levels
+	skew   []float64      // exponent of each column's law on [0, 1]
 	cells  []string
 	truth  []float64
 	left   int         // records that are still to begin
@@ -156,8 +159,13 @@ func newSynth(sch *schema.Schema, seed uint64) *synth {
 			}
 			s.place = append(s.place, at)
 		}
+		form := sch.Columns[i].Form()
+		if form == nil {
+			form = new(schema.Form)
+		}
+		s.forms = append(s.forms, form)
 		var p []float64
-		for range c.Levels {
+		for range form.Levels {
 			p = append(p, 0.1+s.rnd.ExpFloat64())
 		}
 		for j := range p[:max(len(p)-1, 0)] {
@@ -176,9 +184,9 @@ func (s *synth) draw() {
 		return
 	}
 	for i, c := range s.schema.Columns {
-		mark, rule := "", schema.RuleError
+		form, mark, mayMiss := s.forms[i], "", false
 		if len(s.schema.Format.Missing) > 0 {
-			mark, rule = s.schema.Format.Missing[0], c.Missing
+			mark, mayMiss = s.schema.Format.Missing[0], c.Missing != "" && !form.Missing.Bad
 		}
 		switch {
 		case c.Type == schema.TypeIgnore:
@@ -188,15 +196,20 @@ func (s *synth) draw() {
 		case c.Type == schema.TypeLabel:
 		case s.unit.cells != nil && s.rnd.IntN(2) == 0:
 			s.cells[i] = s.unit.cells[i]
-		case rule != schema.RuleError && rule != "" && s.rnd.Float64() < synthMissing && !slices.Contains(c.Levels, mark):
+		case mayMiss && s.rnd.Float64() < synthMissing && !slices.Contains(form.Levels, mark):
 			s.cells[i] = mark
-		case c.Type == schema.TypeNumeric:
-			s.cells[i] = s.number(*c.Bounds, s.skew[i])
-		default:
+		case form.Levels != nil:
 			p := s.levels[i]
 			u := s.rnd.Float64() * p[len(p)-1]
 			j, _ := slices.BinarySearch(p, u)
-			s.cells[i] = c.Levels[min(j, len(p)-1)]
+			s.cells[i] = form.Levels[min(j, len(p)-1)]
+		case form.Words > 0:
+			s.cells[i] = s.text()
+		case form.Write != nil:
+			v, _ := strconv.ParseFloat(s.number(form.Line.Bounds, s.skew[i]), 64)
+			s.cells[i] = form.Write(v)
+		default:
+			s.cells[i] = s.number(form.Line.Bounds, s.skew[i])
 		}
 	}
 	s.enc.begin()
@@ -205,6 +218,18 @@ func (s *synth) draw() {
 	}
 	s.enc.finish()
 }
+
+// text draws some words of a small vocabulary.
+func (s *synth) text() string {
+	words := make([]string, 1+s.rnd.IntN(synthWords))
+	for i := range words {
+		words[i] = synthVocabulary[int(float64(len(synthVocabulary))*math.Pow(s.rnd.Float64(), 2))]
+	}
+	return strings.Join(words, " ")
+}
+
+// synthVocabulary are the words of synthetic text, frequent ones first.
+var synthVocabulary = strings.Fields("pain fever cough fatigue headache nausea rash swelling dizziness cramps anxiety insomnia bleeding numbness weakness chills")
 
 // number draws a number within b, whole if the bounds are whole and far apart.
 func (s *synth) number(b schema.Bounds, skew float64) string {

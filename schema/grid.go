@@ -88,7 +88,7 @@ func (s *Schema) OnGrid(columns []string) *Schema {
 		switch c := &t.Columns[i]; {
 		case c.onGrid() && slices.Contains(columns, c.Name):
 			c.Hats, c.Missing, c.Free, c.Transform = 0, missingOf(c.Missing), false, TransformNone
-		case c.Type == TypeNumeric || c.Type == TypeCategorical:
+		case c.features() > 0:
 			*c = Column{Name: c.Name, Type: TypeIgnore}
 		}
 	}

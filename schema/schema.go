@@ -35,6 +35,10 @@ const (
 
 	TypeNumeric     = "numeric"     // Column.Type: a number within public bounds
 	TypeCategorical = "categorical" // Column.Type: one of some public levels
+	TypeOrdinal     = "ordinal"     // Column.Type: one of some public levels in their order
+	TypeBoolean     = "boolean"     // Column.Type: false or true
+	TypeDate        = "date"        // Column.Type: a date, perhaps with a time, within public bounds
+	TypeText        = "text"        // Column.Type: words
 	TypeIgnore      = "ignore"      // Column.Type: never read
 	TypeLabel       = "label"       // Column.Type: what is to be predicted
 	TypeUnit        = "unit"        // Column.Type: whose row it is; no feature
@@ -184,17 +188,21 @@ type Bounds struct {
 // the others have their zero value.
 type Column struct {
 	Name      string   `json:"name"`                // as in the header; only an ignored column may have an empty one
-	Type      string   `json:"type"`                // TypeNumeric, TypeCategorical, TypeIgnore or TypeLabel
-	Bounds    *Bounds  `json:"bounds,omitempty"`    // numeric, or a label that is a number: what values are clamped to
+	Type      string   `json:"type"`                // one of the types above
+	Bounds    *Bounds  `json:"bounds,omitempty"`    // numeric, date (days since Origin), or a label that is a number: what values are clamped to
 	Transform string   `json:"transform,omitempty"` // numeric: applied after clamping
 	Hats      int      `json:"hats,omitempty"`      // numeric: piecewise-linear bumps beside the linear feature; 0: none
-	Levels    []string `json:"levels,omitempty"`    // categorical: the public levels, one feature each
-	Unknown   string   `json:"unknown,omitempty"`   // categorical: RuleError, RuleZero or a level
-	Missing   string   `json:"missing,omitempty"`   // numeric: RuleError, RuleZero or a number; categorical: as Unknown
+	Levels    []string `json:"levels,omitempty"`    // categorical, ordinal: the public levels
+	Origin    string   `json:"origin,omitempty"`    // date: the day or time that days are counted from, in ISO 8601
+	Layout    string   `json:"layout,omitempty"`    // date: what its cells look like, as %d.%m.%Y; "": ISO 8601
+	Cycles    []string `json:"cycles,omitempty"`    // date: day, week and year, two features each
+	Dimension int      `json:"dimension,omitempty"` // text: the number of features that words are hashed to
+	Unknown   string   `json:"unknown,omitempty"`   // categorical, ordinal: RuleError, RuleZero or a level
+	Missing   string   `json:"missing,omitempty"`   // RuleError, RuleZero, or what a cell may be: a number, a level, true or false, a date; text: one of the rules
 	Classes   []string `json:"classes,omitempty"`   // label: its classes, two or more; none for a label that is a number
 	Scale     float64  `json:"scale,omitempty"`     // label that is a number: about its standard deviation, a public number; 0: not given
 	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
-	Source    string   `json:"source,omitempty"`    // numeric, categorical or label: where the bounds, levels or classes come from; nothing is computed from it
+	Source    string   `json:"source,omitempty"`    // where the bounds, levels or classes come from; nothing is computed from it
 	Free      bool     `json:"-"`                   // numeric: the schema file names no encoding, so a run may choose Hats
 }
 
@@ -254,7 +262,7 @@ func (s *Schema) Fingerprint() string {
 		if c.Type == TypeIgnore || c.Type == TypeUnit {
 			continue
 		}
-		c.Strip, c.Source = "", ""
+		c.Strip, c.Source, c.Layout = "", "", ""
 		t.Columns = append(t.Columns, c)
 	}
 	b, err := json.Marshal(&t)
@@ -345,38 +353,9 @@ func (s *Schema) First(n int) *Schema {
 	return &t
 }
 
-// features is how many features a column is encoded as.
-func (c *Column) features() int {
-	switch c.Type {
-	case TypeNumeric:
-		if c.onGrid() {
-			return GridBins()
-		}
-		return 1 + c.Hats
-	case TypeCategorical:
-		return len(c.Levels)
-	}
-	return 0
-}
-
-// Bumps are the values of that many bumps, two or more, where the linear feature is x, from −1 to 1. Bump j is 1 at its center,
-// the j-th of so many points at equal distances from −1 to 1, and falls to 0 at the next ones: all are 0 but bump j and the
-// one after it, and these two sum to 1.
-func Bumps(hats int, x float64) (j int, left, right float64) {
-	u := (x + 1) * (float64(hats-1) / 2) // centers are at 0, 1, …
-	j = min(int(u), hats-2)
-	return j, 1 - (u - float64(j)), 1 - (float64(j+1) - u)
-}
-
-// ParseHats reads a number of bumps beside a linear feature.
-func ParseHats(text string) (hats int, ok bool) {
-	hats, err := strconv.Atoi(text)
-	return hats, err == nil && minHats <= hats && hats <= maxHats
-}
-
 // FeatureNames names the Dim encoded features in their order: age for a numeric
-// column, age hat 1, age hat 2 … for its bumps, workclass=Private for a level, f7 for a LIBSVM index or a pixel,
-// map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
+// column, age hat 1, age hat 2 … for its bumps, admitted sine of the week for a cycle, workclass=Private for a level, note word 5
+// for words, f7 for a LIBSVM index or a pixel, map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
 	for i := range s.Features {
@@ -389,16 +368,8 @@ func (s *Schema) FeatureNames() []string {
 		names = append(names, name)
 	}
 	for _, c := range s.Columns {
-		switch c.Type {
-		case TypeNumeric:
-			names = append(names, c.Name)
-			for i := range c.Hats {
-				names = append(names, c.Name+" hat "+strconv.Itoa(i+1))
-			}
-		case TypeCategorical:
-			for _, l := range c.Levels {
-				names = append(names, c.Name+"="+l)
-			}
+		if f := c.Form(); f != nil {
+			names = append(names, f.names(c.Name)...)
 		}
 	}
 	if s.Intercept {
@@ -416,6 +387,11 @@ func (s *Schema) Levels(column string) (first int, levels []string) {
 		}
 	}
 	return 0, nil
+}
+
+// Sparse says whether encoded rows are kept without their zeros: where there may be many features, of which a row has few.
+func (s *Schema) Sparse() bool {
+	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Type == TypeText || c.onGrid() })
 }
 
 // Label is the label column; a checked schema has exactly one.
@@ -525,29 +501,12 @@ func (s *Schema) Assumptions() []string {
 		out = append(out, fmt.Sprintf("There are %d features, and their values are clamped to [%s, %s].", s.Features, num(s.Values.Min), num(s.Values.Max)))
 	}
 	for _, c := range s.Columns {
-		switch {
-		case c.Type == TypeIgnore:
-			out = append(out, fmt.Sprintf("The column %q is never looked at.", c.Name))
-		case c.Type == TypeUnit:
-		case c.Type == TypeNumeric:
-			t := ""
-			if c.Transform != TransformNone {
-				t = ", then transformed by " + c.Transform
+		if t := typeOf(c.Type); t != nil && t.assumes != nil {
+			kind := "column"
+			if c.Type == TypeLabel {
+				kind = "label"
 			}
-			if c.Hats > 0 {
-				t += fmt.Sprintf(", and encoded as one linear feature and %d bumps at equal distances", c.Hats)
-			}
-			out = append(out, fmt.Sprintf("The column %q is clamped to [%s, %s]%s; a missing value %s.", c.Name, num(c.Bounds.Min), num(c.Bounds.Max), t, ruleWords(c.Missing)))
-		case c.Type == TypeCategorical:
-			out = append(out, fmt.Sprintf("The column %q has %d public levels; an unknown level %s, a missing one %s.", c.Name, len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing)))
-		case c.Bounds != nil:
-			t := ""
-			if c.Scale > 0 {
-				t = fmt.Sprintf("; its standard deviation is taken to be about %s, a number known without the rows", num(c.Scale))
-			}
-			out = append(out, fmt.Sprintf("The label %q is a number clamped to [%s, %s]%s.", c.Name, num(c.Bounds.Min), num(c.Bounds.Max), t))
-		default:
-			out = append(out, fmt.Sprintf("The label %q has the public classes %s.", c.Name, strings.Join(c.Classes, ", ")))
+			out = append(out, fmt.Sprintf("The %s %q %s.", kind, c.Name, t.assumes(&c)))
 		}
 	}
 	if s.OtherColumns == OtherIgnore {
@@ -568,24 +527,12 @@ func (s *Schema) Assumptions() []string {
 	return out
 }
 
-const hatsAllowed = "a whole number from 2 to 64, the bumps beside the linear feature"
-
 // publicNumber says what stands for all pixels, or that each has its own.
 func publicNumber(v []float64) string {
 	if len(v) == 1 {
 		return " of " + num(v[0])
 	}
 	return " for each pixel"
-}
-
-func ruleWords(rule string) string {
-	switch rule {
-	case RuleError:
-		return "makes the row a bad row"
-	case RuleZero:
-		return "encodes to 0"
-	}
-	return fmt.Sprintf("counts as %q", rule)
 }
 
 func num(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
@@ -598,112 +545,116 @@ func (s *Schema) Check() error {
 	return nil
 }
 
-// check finds the first fault of a schema whose defaults are filled in. The
-// error's Field is the path of the fault, such as columns[3].min; its place is
-// for the caller to add.
+// check is the first of the faults.
 func (s *Schema) check() *config.Error {
-	bad := func(path, found, allowed string) *config.Error {
-		return &config.Error{Field: path, Found: found, Allowed: allowed}
+	if all := s.faults(); len(all) > 0 {
+		return all[0]
 	}
-	if e := checkName("dataset", s.Dataset); e != nil {
-		return e
+	return s.checkWhole()
+}
+
+// faults finds what is wrong with the parts of a schema whose defaults are filled in: one fault of each column and of each other field. Each
+// error's Field is the path of the fault, such as columns[3].min; its place is for the caller to add.
+func (s *Schema) faults() (all []*config.Error) {
+	add := func(e *config.Error) {
+		if e != nil {
+			all = append(all, e)
+		}
 	}
-	if e := s.checkUnit(); e != nil {
-		return e
+	bad := func(is bool, path, found, allowed string) {
+		if is {
+			add(columnFault(path, found, allowed))
+		}
 	}
-	if s.Rows < 0 || s.Rows > maxRows {
-		return bad("rows", strconv.Itoa(s.Rows), "a whole number from 1 to 2147483648")
-	}
-	if !(s.RowNorm >= minNorm && s.RowNorm <= maxMagnitude) {
-		return bad("row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
-	}
-	if s.Norm != "" && s.Norm != NormL1 {
-		return bad("norm", config.Quote(s.Norm), "l1 or l2")
-	}
+	add(checkName("dataset", s.Dataset))
+	add(s.checkUnit())
+	bad(s.Rows < 0 || s.Rows > maxRows, "rows", strconv.Itoa(s.Rows), "a whole number from 1 to 2147483648")
+	bad(!(s.RowNorm >= minNorm && s.RowNorm <= maxMagnitude), "row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
+	bad(s.Norm != "" && s.Norm != NormL1, "norm", config.Quote(s.Norm), "l1 or l2")
 	if s.OtherColumns != "" && s.OtherColumns != OtherIgnore {
-		return bad("other_columns", config.Quote(s.OtherColumns), "ignore, or no such field where columns names every column of the table")
+		bad(true, "other_columns", config.Quote(s.OtherColumns), "ignore, or no such field where columns names every column of the table")
+	} else {
+		bad(s.OtherColumns != "" && !s.Format.Header, "other_columns", "ignore for a table without names of columns", "no other_columns; a header line, for csv, would name them")
 	}
-	if s.OtherColumns != "" && !s.Format.Header {
-		return bad("other_columns", "ignore for a table without names of columns", "no other_columns; a header line, for csv, would name them")
-	}
-	if s.RowScaling != RowScale && s.RowScaling != RowProject {
-		return bad("row_scaling", config.Quote(s.RowScaling), "scale or project")
-	}
-	if s.OnBadRow != BadRowStop && s.OnBadRow != BadRowDrop {
-		return bad("on_bad_row", config.Quote(s.OnBadRow), "stop or drop")
-	}
-	if e := s.Format.check(); e != nil {
-		return e
-	}
-	if e := checkProse("author", s.Author); e != nil {
-		return e
-	}
-	if e := checkProse("source", s.Source); e != nil {
-		return e
-	}
-	if len(s.Columns) == 0 {
-		return bad("columns", "no column", "a list with the columns of the table, a label among them")
-	}
-
-	labels, names := 0, make(map[string]bool, len(s.Columns))
+	bad(s.RowScaling != RowScale && s.RowScaling != RowProject, "row_scaling", config.Quote(s.RowScaling), "scale or project")
+	bad(s.OnBadRow != BadRowStop && s.OnBadRow != BadRowDrop, "on_bad_row", config.Quote(s.OnBadRow), "stop or drop")
+	add(s.Format.check())
+	add(checkProse("author", s.Author))
+	add(checkProse("source", s.Source))
+	bad(len(s.Columns) == 0, "columns", "no column", "a list with the columns of the table, a label among them")
+	names, label := make(map[string]bool, len(s.Columns)), false
 	for i := range s.Columns {
-		c, path := &s.Columns[i], fmt.Sprintf("columns[%d]", i)
-		if e := checkName(path+".name", c.Name); e != nil && !(c.Name == "" && c.Type == TypeIgnore) {
-			return e
-		}
-		if names[c.Name] {
-			return bad(path+".name", config.Quote(c.Name)+" a second time", "a name of its own for each column")
-		}
-		names[c.Name] = true
-		if c.Type == TypeLabel {
-			if labels++; labels > 1 {
-				return bad(path+".type", "a second label", "one label in a schema")
-			}
-		}
-		if e := c.check(path, s.Grid); e != nil {
-			return e
-		}
-		if e := checkProse(path+".source", c.Source); e != nil {
-			return e
-		}
-		if s.Format.Trim {
-			if e := checkTrimmed(path+".levels", c.Levels); e != nil {
-				return e
-			}
-			if e := checkTrimmed(path+".classes", c.Classes); e != nil {
-				return e
-			}
-		}
+		add(s.checkColumn(i, names, &label))
 	}
-	if labels == 0 {
-		return bad("columns", "no column of type label", "one label in a schema")
-	}
+	return all
+}
 
+// checkWhole finds what is wrong with a schema whose parts have no faults.
+func (s *Schema) checkWhole() *config.Error {
+	if s.Label().Type == "" {
+		return columnFault("columns", "no column of type label", "one label in a schema")
+	}
+	return s.checkFeatures()
+}
+
+// checkColumn checks column i beside those before it, of which these are the names; label says that there is one among them.
+func (s *Schema) checkColumn(i int, names map[string]bool, label *bool) *config.Error {
+	c, path := &s.Columns[i], fmt.Sprintf("columns[%d]", i)
+	if e := checkName(path+".name", c.Name); e != nil && !(c.Name == "" && c.Type == TypeIgnore) {
+		return e
+	}
+	if names[c.Name] {
+		return columnFault(path+".name", config.Quote(c.Name)+" a second time", "a name of its own for each column")
+	}
+	names[c.Name] = true
+	if c.Type == TypeLabel {
+		if *label {
+			return columnFault(path+".type", "a second label", "one label in a schema")
+		}
+		*label = true
+	}
+	if e := c.check(path, s.Grid); e != nil {
+		return e
+	}
+	if e := checkProse(path+".source", c.Source); e != nil {
+		return e
+	}
+	if s.Format.Trim {
+		if e := checkTrimmed(path+".levels", c.Levels); e != nil {
+			return e
+		}
+		return checkTrimmed(path+".classes", c.Classes)
+	}
+	return nil
+}
+
+// checkFeatures checks what the format says of features.
+func (s *Schema) checkFeatures() *config.Error {
 	if s.Format.Kind == KindIDX {
 		return s.checkImage()
 	}
 	if s.Image != nil {
-		return bad("image", "an image for "+s.Format.Kind, "no image; it is for idx")
+		return columnFault("image", "an image for "+s.Format.Kind, "no image; it is for idx")
 	}
 	if s.Format.Kind == KindLIBSVM {
 		switch {
 		case s.Features < 1 || s.Features > maxFeatures:
-			return bad("features", strconv.Itoa(s.Features), "the public number of features, from 1 to 2147483646")
+			return columnFault("features", strconv.Itoa(s.Features), "the public number of features, from 1 to 2147483646")
 		case s.Values == nil || !(-maxMagnitude <= s.Values.Min && s.Values.Min <= 0 && 0 <= s.Values.Max && s.Values.Max <= maxMagnitude && s.Values.Min < s.Values.Max):
-			return bad("min", "bounds without 0 between them, or beyond ±1e9", "min ≤ 0 ≤ max and min < max, since an index that is left out is a 0")
+			return columnFault("min", "bounds without 0 between them, or beyond ±1e9", "min ≤ 0 ≤ max and min < max, since an index that is left out is a 0")
 		case len(s.Columns) != 1:
-			return bad("columns", "columns that are no label", "the label alone, for libsvm")
+			return columnFault("columns", "columns that are no label", "the label alone, for libsvm")
 		}
 		return nil
 	}
 	if s.Features != 0 || s.Values != nil {
-		return bad("features", "features for csv", "columns; features, min and max are for libsvm")
+		return columnFault("features", "features for csv", "columns; features, min and max are for libsvm")
 	}
 	switch d := s.Dim(); {
 	case d == 0 || d == 1 && s.Intercept:
-		return bad("columns", "no feature", "at least one column of type numeric or categorical")
+		return columnFault("columns", "no feature", "at least one column that is no label, unit or ignored column")
 	case d > maxDim:
-		return bad("columns", strconv.Itoa(d)+" encoded features", "at most "+strconv.Itoa(maxDim))
+		return columnFault("columns", strconv.Itoa(d)+" encoded features", "at most "+strconv.Itoa(maxDim))
 	}
 	return nil
 }
@@ -842,131 +793,6 @@ func (f *Format) check() *config.Error {
 	return nil
 }
 
-// check finds the first fault of a column; open allows unknown bounds.
-func (c *Column) check(path string, open bool) *config.Error {
-	bad := func(field, found, allowed string) *config.Error {
-		return &config.Error{Field: path + field, Found: found, Allowed: allowed}
-	}
-	alien := func(has bool, field string) *config.Error {
-		if !has {
-			return nil
-		}
-		return bad("."+field, "a field that a column of type "+c.Type+" does not have", "no "+field)
-	}
-	var odd []*config.Error // fields that this type does not have
-	switch c.Type {
-	case TypeIgnore, TypeUnit:
-		odd = append(odd, alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"),
-			alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"), alien(c.Scale != 0, "scale"))
-	case TypeNumeric:
-		odd = append(odd, alien(c.Scale != 0, "scale"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
-	case TypeCategorical:
-		odd = append(odd, alien(c.Scale != 0, "scale"), alien(c.Bounds != nil, "min"), alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Classes != nil, "classes"), alien(c.Strip != "", "strip"))
-	case TypeLabel:
-		odd = append(odd, alien(c.Transform != "", "transform"), alien(c.Hats != 0, "hats"), alien(c.Levels != nil, "levels"), alien(c.Unknown != "", "unknown"), alien(c.Missing != "", "missing"))
-	default:
-		return bad(".type", config.Quote(c.Type), TypeNames())
-	}
-	for _, e := range odd {
-		if e != nil {
-			return e
-		}
-	}
-
-	switch c.Type {
-	case TypeNumeric:
-		t := Transform(c.Transform)
-		if t == nil {
-			return bad(".transform", config.Quote(c.Transform), "none, log1p or signed_log1p")
-		}
-		if open && c.Bounds == nil {
-			return c.checkOpen(path)
-		}
-		if e := c.Bounds.check(path); e != nil {
-			return e
-		}
-		switch {
-		case c.Transform == TransformLog1p && c.Bounds.Min < 0:
-			return bad(".transform", "log1p with a min below 0", "min of 0 or more, or signed_log1p")
-		}
-		if w := t(c.Bounds.Max) - t(c.Bounds.Min); !(w > 0) || math.IsInf(w, 0) {
-			return bad(".max", "bounds whose distance is 0 or infinite after the transform", "bounds farther apart, or nearer to each other")
-		}
-		if e := c.checkHats(path); e != nil {
-			return e
-		}
-		if c.Missing != RuleError && c.Missing != RuleZero {
-			v, fault := config.ParseNumber(c.Missing)
-			if fault != "" || v < c.Bounds.Min || v > c.Bounds.Max {
-				return bad(".missing", config.Quote(c.Missing), "error, zero or a number from min to max")
-			}
-		}
-	case TypeCategorical:
-		if e := checkTexts(path+".levels", c.Levels, 1, "the public levels, one or more"); e != nil {
-			return e
-		}
-		for _, r := range []struct{ field, rule string }{{".unknown", c.Unknown}, {".missing", c.Missing}} {
-			if r.rule != RuleError && r.rule != RuleZero && !slices.Contains(c.Levels, r.rule) {
-				return bad(r.field, config.Quote(r.rule), "error, zero or one of the levels")
-			}
-		}
-	case TypeLabel:
-		if (c.Bounds != nil) == (len(c.Classes) > 0) {
-			return bad("", "a label with neither or both of classes and bounds", "either classes, or min and max for a label that is a number")
-		}
-		if c.Bounds != nil {
-			if c.Strip != "" {
-				return bad(".strip", config.Quote(c.Strip)+" for a label that is a number", "no strip")
-			}
-			if e := c.Bounds.check(path); e != nil {
-				return e
-			}
-			lo, hi := c.Bounds.Inward()
-			if !(lo <= hi) || math.IsInf(float64(lo), 0) || math.IsInf(float64(hi), 0) {
-				return bad(".max", "bounds with no 32-bit number between them", "bounds farther apart, below 3e38")
-			}
-			if w := c.Bounds.Max - c.Bounds.Min; c.Scale != 0 && !(c.Scale > 0 && c.Scale <= w) {
-				return bad(".scale", num(c.Scale), "a number above 0 and up to max − min, which is "+num(w))
-			}
-			return nil
-		}
-		if c.Scale != 0 {
-			return bad(".scale", num(c.Scale)+" for a label of classes", "no scale")
-		}
-		if e := checkTexts(path+".classes", c.Classes, 2, "the public classes, two or more"); e != nil {
-			return e
-		}
-		seen := map[float64]bool{}
-		if byNumber := c.NumericClasses(); byNumber != nil {
-			for i, k := range c.Classes {
-				v, _ := config.ParseNumber(k)
-				if seen[v] {
-					return bad(fmt.Sprintf(".classes[%d]", i), config.Quote(k)+", equal to another class as a number", "classes that are different numbers")
-				}
-				seen[v] = true
-			}
-		}
-	}
-	return nil
-}
-
-func (c *Column) checkHats(path string) *config.Error {
-	if c.Hats != 0 && (c.Hats < minHats || c.Hats > maxHats) {
-		return &config.Error{Field: path + ".hats", Found: strconv.Itoa(c.Hats), Allowed: hatsAllowed}
-	}
-	return nil
-}
-
-// checkOpen checks what a numeric column without bounds says beside them.
-func (c *Column) checkOpen(path string) *config.Error {
-	if c.Missing != RuleError && c.Missing != RuleZero {
-		if _, fault := config.ParseNumber(c.Missing); fault != "" {
-			return &config.Error{Field: path + ".missing", Found: config.Quote(c.Missing), Allowed: "error, zero or a number"}
-		}
-	}
-	return c.checkHats(path)
-}
-
 func (b *Bounds) check(path string) *config.Error {
 	switch {
 	case b == nil:
@@ -1039,16 +865,6 @@ func checkProse(path, text string) *config.Error {
 	}
 	return nil
 }
-
-// transforms are the public transforms of numeric columns; each is increasing.
-var transforms = map[string]func(float64) float64{
-	TransformNone:        func(v float64) float64 { return v },
-	TransformLog1p:       math.Log1p,
-	TransformSignedLog1p: func(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) },
-}
-
-// Transform is the transform of that name, nil for none.
-func Transform(name string) func(float64) float64 { return transforms[name] }
 
 // NumericClasses are the classes as numbers with their indices, or nil where one of them
 // is no number.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sottodp/sotto/config"
 )
@@ -18,7 +19,8 @@ import (
 //	intercept: true
 //	format: {kind: csv, delimiter: ",", header: true, trim: false, missing: [""]}
 //	numeric columns:       transform: none, missing: error; hats: 8 with encode: hats
-//	categorical columns:   unknown: error, missing: as unknown
+//	categorical, ordinal:  unknown: error, missing: as unknown
+//	other columns:         missing: error; dates: origin: as min, no layout, no cycles
 //	libsvm:                min: -1, max: 1
 //	image (idx):           encode: pixels, center: 0, scale: 255
 //
@@ -44,13 +46,16 @@ func parse(name string, src []byte, open bool) (*Schema, error) {
 		return nil, err
 	}
 	s := r.schema()
-	if r.err == nil {
-		if e := s.check(); e != nil {
-			r.err = doc.Locate(e)
+	for _, e := range s.faults() {
+		r.add(e.Field, doc.Locate(e))
+	}
+	if len(r.errs) == 0 {
+		if e := s.checkWhole(); e != nil {
+			r.add(e.Field, doc.Locate(e))
 		}
 	}
-	if r.err != nil {
-		return nil, r.err
+	if err := r.errs.Err(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -97,43 +102,49 @@ type image struct {
 }
 
 type column struct {
-	Name      string   `yaml:"name"`
-	Type      string   `yaml:"type"`
-	Min       float64  `yaml:"min"`
-	Max       float64  `yaml:"max"`
-	Bounds    string   `yaml:"bounds"`
-	Transform string   `yaml:"transform"`
-	Encode    string   `yaml:"encode"`
-	Hats      int      `yaml:"hats"`
-	Missing   string   `yaml:"missing"`
-	Levels    []string `yaml:"levels,list"`
-	Unknown   string   `yaml:"unknown"`
-	Classes   []string `yaml:"classes,list"`
-	Scale     float64  `yaml:"scale"`
-	Strip     string   `yaml:"strip"`
-	Source    string   `yaml:"source"`
+	Name      string      `yaml:"name"`
+	Type      string      `yaml:"type"`
+	Min       config.Node `yaml:"min"` // a number, or a date
+	Max       config.Node `yaml:"max"`
+	Origin    string      `yaml:"origin"`
+	Layout    string      `yaml:"layout"`
+	Cycles    []string    `yaml:"cycles,list"`
+	Dimension int         `yaml:"dimension"`
+	Bounds    string      `yaml:"bounds"`
+	Transform string      `yaml:"transform"`
+	Encode    string      `yaml:"encode"`
+	Hats      int         `yaml:"hats"`
+	Missing   string      `yaml:"missing"`
+	Levels    []string    `yaml:"levels,list"`
+	Unknown   string      `yaml:"unknown"`
+	Classes   []string    `yaml:"classes,list"`
+	Scale     float64     `yaml:"scale"`
+	Strip     string      `yaml:"strip"`
+	Source    string      `yaml:"source"`
 }
 
-// columnFields are the types of a column with the fields that each has beside name and type.
-var columnFields = map[string][]string{
-	TypeNumeric:     {"min", "max", "bounds", "transform", "encode", "hats", "missing", "source"},
-	TypeCategorical: {"levels", "unknown", "missing", "source"},
-	TypeLabel:       {"classes", "strip", "min", "max", "scale", "source"},
-	TypeUnit:        {},
-	TypeIgnore:      {},
-}
-
-// A reader makes a schema of a file. It keeps the first error.
+// A reader makes a schema of a file. It keeps the first error of each column and of each other field.
 type reader struct {
 	doc  *config.Document
 	open bool // numeric columns may have unknown bounds
 	f    file
-	err  error
+	errs config.Errors
+	has  map[string]bool // columns and fields with an error
 }
 
 func (r *reader) fail(path, found, allowed string) {
-	if r.err == nil {
-		r.err = r.doc.Fail(path, found, allowed)
+	r.add(path, r.doc.Fail(path, found, allowed))
+}
+
+// add keeps an error of a field, the first one of its block.
+func (r *reader) add(path string, err error) {
+	block, _, _ := strings.Cut(path, ".")
+	if !r.has[block] {
+		if r.has == nil {
+			r.has = map[string]bool{}
+		}
+		r.has[block] = true
+		r.errs = append(r.errs, err)
 	}
 }
 
@@ -238,15 +249,15 @@ func (r *reader) unit(s *Schema) {
 			Name string `yaml:"name"`
 			Rows int    `yaml:"rows"`
 		}
-		if err := u.Decode(&unit); err != nil && r.err == nil {
-			r.err = err
+		if err := u.Decode(&unit); err != nil {
+			r.add("unit", err)
 		}
 		r.need("unit.name", "what the column of type unit identifies, in one word, as patient")
 		r.need("unit.rows", "the most rows of one unit that are used, a public number")
 		s.Unit, s.UnitRows = unit.Name, r.count("unit.rows", unit.Rows, MaxUnitRows)
 		count, other, n = "units", "rows", r.f.Units
-	} else if u.Given() && u.Text() != UnitRecord && r.err == nil {
-		r.err = u.Wrong("record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}")
+	} else if u.Given() && u.Text() != UnitRecord {
+		r.add("unit", u.Wrong("record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}"))
 	}
 	if r.doc.Has(other) {
 		r.fail(other, "a number of "+other, count+", since that is what the guarantee protects")
@@ -299,46 +310,45 @@ func (r *reader) format() Format {
 }
 
 func (r *reader) column(n config.Node, path string) Column {
-	var f column
-	if r.err != nil {
-		return Column{}
-	}
 	names, _ := n.Fields()
-	if fields, ok := columnFields[n.Field("type").Text()]; ok {
-		fields = append([]string{"name", "type"}, fields...)
+	if t := typeOf(n.Field("type").Text()); t != nil {
+		fields := append([]string{"name", "type"}, t.fields...)
 		for _, name := range names {
-			if r.err == nil && !slices.Contains(fields, name) {
-				r.err = r.doc.Unknown(path, name, fields)
-				return Column{}
+			if !slices.Contains(fields, name) {
+				r.add(path, r.doc.Unknown(path, name, fields))
+				return Column{Name: n.Field("name").Text(), Type: t.name} // so that the schema has its label and unit
 			}
 		}
 	}
-	if r.err = n.Decode(&f); r.err != nil {
+	var f column
+	if err := n.Decode(&f); err != nil {
+		r.add(path, err)
 		return Column{}
 	}
 	r.need(path+".name", "the name of the column")
 	r.need(path+".type", TypeNames())
-	if columnFields[f.Type] == nil {
+	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Dimension: f.Dimension, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
+	if t := typeOf(f.Type); t == nil {
 		r.fail(path+".type", config.Quote(f.Type), TypeNames())
-	}
-	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
-	if f.Type == TypeNumeric && r.doc.Has(path+".bounds") {
-		r.unknown(path+".", f.Bounds)
-	} else if f.Type == TypeNumeric || f.Type == TypeLabel && (r.doc.Has(path+".min") || r.doc.Has(path+".max")) {
-		r.need(path+".min", "a public bound: a finite number")
-		r.need(path+".max", "a public bound: a finite number")
-		c.Bounds = &Bounds{f.Min, f.Max}
-	}
-	switch f.Type {
-	case TypeNumeric:
-		c.Transform = or(r, path+".transform", f.Transform, TransformNone)
-		c.Hats = r.hats(path+".", f.Encode, f.Hats)
-		c.Free = !r.doc.Has(path+".encode") && !r.doc.Has(path+".hats")
-		c.Missing = or(r, path+".missing", f.Missing, RuleError)
-	case TypeCategorical:
-		r.need(path+".levels", "a list of the public levels")
-		c.Unknown = or(r, path+".unknown", f.Unknown, RuleError)
-		c.Missing = or(r, path+".missing", f.Missing, c.Unknown)
+	} else if t.read != nil {
+		t.read(r, path, &f, &c)
 	}
 	return c
+}
+
+// bounds are the numbers in the fields min and max of a column.
+func (r *reader) bounds(path string, f *column) *Bounds {
+	b := new(Bounds)
+	for _, end := range []struct {
+		field string
+		n     config.Node
+		to    *float64
+	}{{".min", f.Min, &b.Min}, {".max", f.Max, &b.Max}} {
+		if !end.n.Given() {
+			r.fail(path+end.field, "nothing", "a public bound: a finite number")
+		} else if err := end.n.Decode(end.to); err != nil {
+			r.add(path, err)
+		}
+	}
+	return b
 }

@@ -403,6 +403,12 @@ func arrowType(f flatTable) (v arrowValue, name string) {
 				return days((ms-((ms%day)+day)%day)/day, dst)
 			}}
 		}
+	case "timestamp":
+		if unit := t.int16At(0, 0); unit >= 0 && unit <= 3 {
+			units := [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
+			utc := t.text(1) != "" // its values are in UTC, whatever the zone in which they are shown
+			v = arrowValue{arrowFixed, 8, nil, func(dst, b []byte) []byte { return appendTime(dst, signedInt(b), units[unit], utc) }}
+		}
 	case "binary", "string":
 		v = arrowValue{form: arrowOffsets, width: 4}
 	case "large binary", "large string":
@@ -504,15 +510,20 @@ func openArrowRows(in *data.Input) (q *arrowRows, err error) {
 		at[i+1].node, at[i+1].buffer, at[i+1].view = at[i].node+f.nodes, at[i].buffer+f.buffers, at[i].view+f.views
 	}
 	q.all = at[len(a.fields)]
-	some := false // of the columns limits the rows by its bytes
+	var odd []data.FieldName // columns without a text
+	some := false            // of the columns limits the rows by its bytes
 	for _, i := range columns {
 		c := at[i]
 		if c.arrowField = a.fields[i]; c.value.form == arrowUnknown {
-			return nil, &config.Error{File: in.Path, Field: "column " + c.name, Found: "values of type " + c.typ, Allowed: "whole and other numbers, truth values, text, decimals and dates"}
+			odd = append(odd, data.FieldName{Name: c.name, Type: c.typ})
+			continue
 		}
 		c.number = c.value.number != nil && in.Numbers(c.name)
 		q.columns, q.names = append(q.columns, c), append(q.names, c.name)
 		some = some || c.value.form != arrowNull || c.index != nil
+	}
+	if odd != nil {
+		return nil, wrongTypes(in.Path, odd)
 	}
 	if !some {
 		return nil, a.refuse("no column with values among those of the schema", "at least one", "")

@@ -173,18 +173,23 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		bad.File = in.Path
 		return nil, bad
 	}
+	var odd []data.FieldName // columns without a text
 	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
 	for _, i := range columns {
 		f := fields[i]
 		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), buf: make([]parquet.Value, parquetRead)}
 		if c.text == nil {
-			return nil, &config.Error{File: in.Path, Field: "column " + names[i], Found: "values of type " + parquetType(f), Allowed: "whole and other numbers, truth values, text, decimals and dates"}
+			odd = append(odd, data.FieldName{Name: names[i], Type: parquetType(f)})
+			continue
 		}
 		if in.Numbers(c.name) {
 			c.number = parquetNumber(f)
 			c.double = c.number != nil && f.Type().Kind() == parquet.Double
 		}
 		q.columns = append(q.columns, c)
+	}
+	if odd != nil {
+		return nil, wrongTypes(in.Path, odd)
 	}
 	q.sum = sumFile(p.f, p.name, in.Sum)
 	return q, nil
@@ -244,7 +249,8 @@ func shortest(x float32) float64 {
 }
 
 // parquetText returns the function that appends a value of a column as the CSV of the same table has it:
-// numbers with the fewest digits that identify them, truth values as true and false, dates as 2006-01-02.
+// numbers with the fewest digits that identify them, truth values as true and false, dates as 2006-01-02 and times as
+// 2006-01-02T15:04:05.
 // It is nil for a type without such a text. The function returns false for a value without a text, such
 // as bytes that are not UTF-8.
 func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
@@ -280,6 +286,11 @@ func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
 		return always(func(dst []byte, v value) []byte {
 			return time.Unix(int64(v.Int32())*86400, 0).UTC().AppendFormat(dst, time.DateOnly)
 		})
+	case *format.TimestampType:
+		if text := timestampText(l); text != nil && t.Kind() == parquet.Int64 {
+			return always(text)
+		}
+		return nil
 	case *format.DecimalType:
 		if text := decimalText(t.Kind(), int(l.Scale)); text != nil {
 			return always(text)
@@ -303,6 +314,22 @@ func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
 		return bytes
 	}
 	return nil
+}
+
+// timestampText writes times; nil for a unit that is not known.
+func timestampText(l *format.TimestampType) func([]byte, parquet.Value) []byte {
+	var unit time.Duration
+	switch l.Unit.Value.(type) {
+	case *format.MilliSeconds:
+		unit = time.Millisecond
+	case *format.MicroSeconds:
+		unit = time.Microsecond
+	case *format.NanoSeconds:
+		unit = time.Nanosecond
+	default:
+		return nil
+	}
+	return func(dst []byte, v parquet.Value) []byte { return appendTime(dst, v.Int64(), unit, l.IsAdjustedToUTC) }
 }
 
 // decimalText writes whole numbers with the decimal point scale digits from the

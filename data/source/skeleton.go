@@ -61,14 +61,11 @@ columns:
 	}
 	b.WriteString(`
 # A line for each column: give it a type, and what belongs to that, as in
-#   - {name: age, type: numeric, min: 0, max: 120}                values beyond are clamped
-#   - {name: income, type: numeric, min: 0, max: 1e6, transform: log1p}
-#   - {name: glucose, type: numeric, bounds: unknown}             sotto schema bounds estimates them at a cost
-#   - {name: ward, type: categorical, levels: [north, south]}     every level there may be; unknown: zero, or a level
-#   - {name: readmitted, type: label, classes: [no, yes]}         one label in all; of a number: min and max
-#   - {name: notes, type: ignore}                                 also a column without a name
-#   - {name: patient_id, type: unit}                              whose row it is, where people have several; then
-#     unit: {name: patient, rows: 8} (at most 8 rows of a patient are used) and units: (how many) instead of rows:
+`)
+	for _, l := range schema.Samples() {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("#   - %-59s %s", l[0], l[1]), " ") + "\n")
+	}
+	b.WriteString(`# Where people have several rows: unit: {name: patient, rows: 8} (at most 8 rows of a patient are used) and units: (how many) instead of rows:
 columns:
 `)
 	for _, c := range o.Columns {

@@ -21,7 +21,7 @@ func TestSkeleton(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `- {name: "y", type: } # numeric, categorical, label, unit or ignore`} {
+	for _, want := range []string{`dataset: "people"`, `delimiter: ";"`, `name: "age"`, `name: "job; kind"`, `- {name: "y", type: } # numeric, categorical, ordinal, boolean, date, text, label, unit or ignore`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

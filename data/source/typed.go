@@ -1,8 +1,11 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
@@ -128,4 +131,24 @@ func (s *fileSum) wait() error {
 func (s *fileSum) stop() {
 	close(s.closed)
 	<-s.done
+}
+
+// appendTime appends so many units since 1970 as ISO 8601, with Z where the time is in UTC.
+func appendTime(dst []byte, n int64, unit time.Duration, utc bool) []byte {
+	perSecond := int64(time.Second / unit)
+	part := (n%perSecond + perSecond) % perSecond
+	dst = time.Unix((n-part)/perSecond, part*int64(unit)).UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999999")
+	if utc {
+		dst = append(dst, 'Z')
+	}
+	return dst
+}
+
+// wrongTypes is the error of columns that the schema reads and that have no text.
+func wrongTypes(path string, odd []data.FieldName) error {
+	var found []string
+	for _, f := range odd {
+		found = append(found, fmt.Sprintf("column %s: found values of type %s", f.Name, f.Type))
+	}
+	return &config.Error{File: path, Err: errors.New(strings.Join(found, "; ") + "; allowed are whole and other numbers, truth values, text, decimals, dates and timestamps")}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	pb "github.com/sottodp/sotto/internal/onnx/onnxpb"
 	"github.com/sottodp/sotto/schema"
@@ -75,48 +74,61 @@ func (e *encoder) image() string {
 	return e.op("Div", e.op("Sub", x, e.numbers(m.Center, 1, len(m.Center))), e.numbers(m.Scale, 1, len(m.Scale)))
 }
 
-// columns encodes the numeric columns side by side, then the categorical ones, and puts them
-// into the schema's order.
+// A column is one that features come from.
+type column struct {
+	*schema.Form
+	name string
+}
+
+// columns encodes the columns of numbers side by side, then the others, and puts their features into the schema's order.
 func (e *encoder) columns() string {
-	var numeric, levels []schema.Column
-	var numericAt, hatsAt, levelsAt []int64 // their features in the schema's order
-	at := int64(0)
-	for _, c := range e.schema.Columns {
-		switch c.Type {
-		case schema.TypeNumeric:
-			numeric, numericAt = append(numeric, c), append(numericAt, at)
-			at++
-			for range c.Hats {
-				hatsAt = append(hatsAt, at)
+	var numbers, others []column
+	var lines, bumps, cycles, rest []int64 // their features in the schema's order
+	// The inputs in the schema's order, before any other node.
+	for at, c := range e.schema.Places() {
+		k := column{c.Form(), c.Name}
+		next := func(to *[]int64, n int) {
+			for range n {
+				*to = append(*to, int64(at))
 				at++
 			}
-		case schema.TypeCategorical:
-			levels = append(levels, c)
-			for range c.Levels {
-				levelsAt = append(levelsAt, at)
-				at++
+		}
+		switch {
+		case k.Words > 0:
+			e.input(c.Name, fmt.Sprintf("of each of %d features, 1 where a word of the text is hashed to it, else 0; without a value: NaN", k.Words), pb.TensorProto_DOUBLE, k.Words)
+			others = append(others, k)
+			next(&rest, k.Words)
+		case k.Levels != nil:
+			e.input(c.Name, fmt.Sprintf("one of %d levels", len(k.Levels)), pb.TensorProto_STRING, 1)
+			others = append(others, k)
+			next(&rest, k.Features())
+		default:
+			what := "a number"
+			if k.Counts != "" {
+				what = k.Counts + ", a number"
 			}
+			e.input(c.Name, fmt.Sprintf("%s, clamped to [%v, %v]; without a value: NaN", what, k.Line.Min, k.Line.Max), pb.TensorProto_DOUBLE, 1)
+			numbers = append(numbers, k)
+			next(&lines, 1)
+			next(&bumps, k.Bumps)
+			next(&cycles, 2*len(k.Cycles))
 		}
 	}
 	var parts []string
-	// The inputs in the schema's order, before any other node.
-	for _, c := range e.schema.Columns {
-		switch c.Type {
-		case schema.TypeNumeric:
-			e.input(c.Name, fmt.Sprintf("a number, clamped to [%v, %v]; without a value: NaN", c.Bounds.Min, c.Bounds.Max), pb.TensorProto_DOUBLE, 1)
-		case schema.TypeCategorical:
-			e.input(c.Name, fmt.Sprintf("one of %d levels", len(c.Levels)), pb.TensorProto_STRING, 1)
+	if len(numbers) > 0 {
+		parts = append(parts, e.numeric(numbers)...)
+	}
+	for _, c := range others {
+		if c.Words > 0 {
+			parts = append(parts, e.words(c))
+		} else {
+			parts = append(parts, e.levels(c))
 		}
 	}
-	if len(numeric) > 0 {
-		parts = append(parts, e.numeric(numeric)...)
-	}
-	for _, c := range levels {
-		parts = append(parts, e.levels(c))
-	}
 	x := e.join(parts...)
-	order := make([]int64, at)
-	for i, j := range slices.Concat(numericAt, hatsAt, levelsAt) {
+	all := slices.Concat(lines, bumps, cycles, rest)
+	order := make([]int64, len(all))
+	for i, j := range all {
 		order[j] = int64(i)
 	}
 	if slices.IsSorted(order) {
@@ -125,28 +137,28 @@ func (e *encoder) columns() string {
 	return e.with("Gather", integer("axis", 1), x, e.whole(order...))
 }
 
-// numeric encodes numeric columns: missing rule, clamping, transform, and onto [−1, 1]. The bumps of all
-// columns, if there are any, are a second matrix.
-func (e *encoder) numeric(columns []schema.Column) []string {
+// numeric encodes columns of numbers: missing rule, clamping, transform, and onto [−1, 1]. The bumps of all
+// columns, if there are any, are a second matrix, and their cycles a third.
+func (e *encoder) numeric(columns []column) []string {
 	n := len(columns)
 	names := make([]string, n)
 	least, most, first, width := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	instead, refuse, middle, log := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 	for i, c := range columns {
-		names[i], least[i], most[i] = c.Name, c.Bounds.Min, c.Bounds.Max
+		names[i], least[i], most[i] = c.name, c.Line.Min, c.Line.Max
 		first[i], width[i] = least[i], most[i]-least[i]
-		if c.Transform != schema.TransformNone {
+		if c.Line.Transform != schema.TransformNone {
 			log[i], first[i] = 1, signedLog(least[i])
 			width[i] = signedLog(most[i]) - first[i]
 		}
 		instead[i] = least[i] // any number, where the row is bad or the cell becomes 0
-		switch c.Missing {
-		case schema.RuleError:
+		switch {
+		case c.Missing.Bad:
 			refuse[i] = 1
-		case schema.RuleZero:
+		case c.Missing.Zero:
 			middle[i] = 1
 		default:
-			instead[i], _ = strconv.ParseFloat(c.Missing, 64) // checked with the schema
+			instead[i] = c.Missing.Value
 		}
 	}
 	row := func(v []float64) string { return e.numbers(v, 1, n) }
@@ -157,7 +169,8 @@ func (e *encoder) numeric(columns []schema.Column) []string {
 	if slices.Contains(refuse, 1) {
 		e.badCells(e.op("Mul", missing, row(refuse)))
 	}
-	v := e.between(e.op("Where", none, row(instead), raw), row(least), row(most))
+	clamped := e.between(e.op("Where", none, row(instead), raw), row(least), row(most))
+	v := clamped
 	if slices.Contains(log, 1) {
 		t := e.op("Mul", e.op("Sign", v), e.op("Log", e.op("Add", e.op("Abs", v), e.number(1))))
 		v = e.op("Where", e.op("Greater", row(log), e.number(0)), t, v)
@@ -165,61 +178,109 @@ func (e *encoder) numeric(columns []schema.Column) []string {
 	v = e.op("Div", e.op("Sub", v, row(first)), row(width))
 	v = e.op("Sub", e.op("Mul", v, e.number(2)), e.number(1))
 	v = e.between(v, e.number(-1), e.number(1))
-	parts := []string{v}
-	of, half, center := []int64{}, []float64{}, []float64{} // for each bump
-	for i, c := range columns {
-		for j := range c.Hats {
-			of, half, center = append(of, int64(i)), append(half, float64(c.Hats-1)/2), append(center, float64(j))
-		}
-	}
-	if len(of) > 0 {
-		u := e.op("Mul", e.op("Add", e.with("Gather", integer("axis", 1), v, e.whole(of...)), e.number(1)), e.numbers(half, 1, len(of)))
-		u = e.op("Abs", e.op("Sub", u, e.numbers(center, 1, len(of))))
-		parts = append(parts, e.op("Max", e.op("Sub", e.number(1), u), e.number(0)))
-	}
+	zero := ""
 	if slices.Contains(middle, 1) {
-		zero := e.op("Greater", e.op("Mul", missing, row(middle)), e.number(0))
-		parts[0] = e.op("Where", zero, e.number(0), v)
-		if len(of) > 0 {
-			parts[1] = e.op("Where", e.with("Gather", integer("axis", 1), zero, e.whole(of...)), e.number(0), parts[1])
+		zero = e.op("Greater", e.op("Mul", missing, row(middle)), e.number(0))
+	}
+	var parts []string
+	// add adds features of columns of numbers, 0 where the rule for a missing one says so.
+	add := func(x string, of []int64) {
+		if zero != "" {
+			x = e.op("Where", e.gather(zero, of), e.number(0), x)
 		}
+		parts = append(parts, x)
+	}
+	lines, bumps, waves := []int64{}, []int64{}, []int64{} // of each feature: its column
+	half, center := []float64{}, []float64{}
+	period, begin, phase := []float64{}, []float64{}, []float64{}
+	for i, c := range columns {
+		lines = append(lines, int64(i))
+		for j := range c.Bumps {
+			bumps, half, center = append(bumps, int64(i)), append(half, float64(c.Bumps-1)/2), append(center, float64(j))
+		}
+		for _, w := range c.Cycles {
+			for _, p := range []float64{0, math.Pi / 2} { // a cosine is a sine a quarter of a turn ahead
+				waves, period, begin, phase = append(waves, int64(i)), append(period, w.Period), append(begin, w.Zero), append(phase, p)
+			}
+		}
+	}
+	add(v, lines)
+	if len(bumps) > 0 {
+		u := e.op("Mul", e.op("Add", e.gather(v, bumps), e.number(1)), e.numbers(half, 1, len(half)))
+		u = e.op("Abs", e.op("Sub", u, e.numbers(center, 1, len(center))))
+		add(e.op("Max", e.op("Sub", e.number(1), u), e.number(0)), bumps)
+	}
+	if len(waves) > 0 {
+		k := len(waves)
+		u := e.op("Div", e.op("Sub", e.gather(clamped, waves), e.numbers(begin, 1, k)), e.numbers(period, 1, k))
+		u = e.op("Sub", u, e.op("Floor", u))
+		add(e.op("Sin", e.op("Add", e.op("Mul", u, e.number(2*math.Pi)), e.numbers(phase, 1, k))), waves)
 	}
 	return parts
+}
+
+// gather is a matrix of these columns of x.
+func (e *encoder) gather(x string, columns []int64) string {
+	return e.with("Gather", integer("axis", 1), x, e.whole(columns...))
+}
+
+// words brings the features of a text to the norm 1.
+func (e *encoder) words(c column) string {
+	none := e.op("IsNaN", c.name)
+	if c.Missing.Bad {
+		e.badCells(e.cast(none, pb.TensorProto_DOUBLE))
+	}
+	there := e.indicator("Greater", e.op("Where", none, e.number(0), c.name), e.number(0))
+	return e.op("Div", there, e.op("Sqrt", e.op("Max", e.over("ReduceSum", there), e.number(1))))
 }
 
 // signedLog is the transform signed_log1p, and so log1p, which has no v below 0.
 func signedLog(v float64) float64 { return math.Copysign(math.Log1p(math.Abs(v)), v) }
 
-// levels encodes a categorical column. A value that is no level is missing if it is a missing mark
+// levels encodes a column of levels. A value that is no level is missing if it is a missing mark
 // of the format, and unknown otherwise.
-func (e *encoder) levels(c schema.Column) string {
-	hot := e.indicator("Equal", c.Name, e.texts(c.Levels, 1, len(c.Levels)))
-	if c.Missing == schema.RuleZero && c.Unknown == schema.RuleZero {
+func (e *encoder) levels(c column) string {
+	n := len(c.Levels)
+	hot := e.indicator("Equal", c.name, e.texts(c.Levels, 1, n))
+	marks := e.schema.Format.Missing
+	switch {
+	case c.Missing.Zero && c.Unknown.Zero:
+	case c.Missing == c.Unknown || len(marks) == 0:
+		hot = e.replace(hot, e.noLevel(hot), c.Unknown, n)
+	default:
+		unknown := e.noLevel(hot)
+		marked := e.over("ReduceMax", e.indicator("Equal", c.name, e.texts(marks, 1, len(marks))))
+		missing := e.op("Mul", unknown, marked)
+		hot = e.replace(hot, missing, c.Missing, n)
+		hot = e.replace(hot, e.op("Sub", unknown, missing), c.Unknown, n)
+	}
+	if c.OneHot {
 		return hot
 	}
-	unknown := e.op("Sub", e.number(1), e.over("ReduceSum", hot))
-	marks := e.schema.Format.Missing
-	if c.Missing == c.Unknown || len(marks) == 0 {
-		return e.replace(hot, unknown, c.Unknown, c)
+	at := make([]float64, n)
+	for i := range at {
+		at[i] = 2*float64(i)/float64(n-1) - 1
 	}
-	marked := e.over("ReduceMax", e.indicator("Equal", c.Name, e.texts(marks, 1, len(marks))))
-	missing := e.op("Mul", unknown, marked)
-	hot = e.replace(hot, missing, c.Missing, c)
-	return e.replace(hot, e.op("Sub", unknown, missing), c.Unknown, c)
+	return e.over("ReduceSum", e.op("Mul", hot, e.numbers(at, 1, n)))
+}
+
+// noLevel is 1 in the rows whose value is no level.
+func (e *encoder) noLevel(hot string) string {
+	return e.op("Sub", e.number(1), e.over("ReduceSum", hot))
 }
 
 // replace follows a rule in the rows where which is 1.
-func (e *encoder) replace(hot, which, rule string, c schema.Column) string {
-	switch rule {
-	case schema.RuleError:
+func (e *encoder) replace(hot, which string, rule schema.Rule, levels int) string {
+	switch {
+	case rule.Bad:
 		e.bad = append(e.bad, which)
 		return hot
-	case schema.RuleZero:
+	case rule.Zero:
 		return hot
 	}
-	one := make([]float64, len(c.Levels))
-	one[slices.Index(c.Levels, rule)] = 1
-	return e.op("Add", hot, e.op("Mul", which, e.numbers(one, 1, len(one))))
+	one := make([]float64, levels)
+	one[int(rule.Value)] = 1
+	return e.op("Add", hot, e.op("Mul", which, e.numbers(one, 1, levels)))
 }
 
 // rule is the row rule: rows at or within the norm bound, whole numbers of the unit. Package

@@ -475,18 +475,10 @@ func utility(i *runlog.Info) []Figure {
 func columns(s *schema.Schema) []Column {
 	all := []Column{}
 	for _, c := range s.Columns {
-		says := ""
-		switch {
-		case c.Type == schema.TypeIgnore || c.Type == schema.TypeUnit:
+		if c.Type == schema.TypeIgnore || c.Type == schema.TypeUnit {
 			continue
-		case c.Bounds != nil:
-			says = fmt.Sprintf("from %s to %s", chart.Exact(c.Bounds.Min), chart.Exact(c.Bounds.Max))
-		case c.Type == schema.TypeCategorical:
-			says = fmt.Sprintf("%d levels", len(c.Levels))
-		default:
-			says = fmt.Sprintf("%d classes", len(c.Classes))
 		}
-		all = append(all, Column{c.Name, c.Type, says})
+		all = append(all, Column{c.Name, c.Type, c.Says()})
 	}
 	return all
 }

@@ -64,7 +64,10 @@ type effect struct {
 	Half  []float64 // half of the width of the band around each; nil: not known
 	Span  float64   // between the lowest and the highest
 	Slope *slope    // of a straight line
-	of    schema.Column
+	Axis  string    // what X counts
+	LogX  bool
+	Kinks int      // points between two centers of bumps; 0: none
+	Names []string // of levels
 }
 
 // A slope is what a step of a numeric column adds, wherever it begins.
@@ -162,45 +165,86 @@ func (e *effects) add(s *schema.Schema, w []float64, noise float64) {
 		e.Noise = number(noise * factor)
 	}
 	for at, c := range s.Places() {
-		k := effect{Name: c.Name, of: c}
-		switch c.Type {
-		case schema.TypeNumeric:
-			k.X, k.Y, k.Half = numericEffect(c, w[at:at+1+c.Hats])
-		case schema.TypeCategorical:
-			k.Y = slices.Clone(w[at : at+len(c.Levels)])
-			for range k.Y {
-				k.Half = append(k.Half, 1)
+		f := c.Form()
+		for _, k := range columnEffects(c.Name, f, w[at:at+f.Features()]) {
+			for i := range k.Y {
+				k.Y[i] *= factor
+				k.Half[i] *= noise * factor
 			}
-			if len(k.Y) == 1 { // against all other levels, which are 0
-				k.Y, k.Half = append(k.Y, 0), append(k.Half, 0)
+			k.Span = slices.Max(k.Y) - slices.Min(k.Y)
+			if k.Slope != nil {
+				*k.Slope = newSlope(f, k.Y[len(k.Y)-1]-k.Y[0], 2*noise*factor)
 			}
+			if noise == 0 {
+				k.Half = nil
+			}
+			e.Columns = append(e.Columns, k)
 		}
-		for i := range k.Y {
-			k.Y[i] *= factor
-			k.Half[i] *= noise * factor
-		}
-		k.Span = slices.Max(k.Y) - slices.Min(k.Y)
-		if c.Type == schema.TypeNumeric && c.Hats == 0 {
-			k.Slope = newSlope(c, k.Y[len(k.Y)-1]-k.Y[0], 2*noise*factor)
-		}
-		if noise == 0 {
-			k.Half = nil
-		}
-		e.Columns = append(e.Columns, k)
 	}
 }
 
+// columnEffects are the effects of a column with these parameters, for features of their full size: of its number or its levels, and
+// of each cycle over one period. Features of words have none: each stands for many words.
+func columnEffects(name string, f *schema.Form, w []float64) (all []effect) {
+	k := effect{Name: name, Axis: name}
+	if f.Counts != "" {
+		k.Axis = name + ", in " + f.Counts
+	}
+	switch {
+	case f.Levels != nil:
+		k.Names = f.Levels
+		for i := range f.Levels {
+			if f.OneHot {
+				k.Y, k.Half = append(k.Y, w[i]), append(k.Half, 1)
+				continue
+			}
+			x := 2*float64(i)/float64(len(f.Levels)-1) - 1
+			k.Y, k.Half = append(k.Y, w[0]*x), append(k.Half, math.Abs(x))
+		}
+		if len(k.Y) == 1 { // against all other levels, which are 0
+			k.Y, k.Half, k.Names = append(k.Y, 0), append(k.Half, 0), append(slices.Clone(k.Names), "any other")
+		}
+		all = append(all, k)
+	case f.Line != nil:
+		k.X, k.Y, k.Half = numericEffect(f, w[:1+f.Bumps])
+		k.LogX = f.Line.Transform == schema.TransformLog1p
+		if f.Bumps == 0 {
+			k.Slope = new(slope)
+		} else {
+			k.Kinks = pieces(f.Bumps)
+		}
+		all = append(all, k)
+	}
+	for i, c := range f.Cycles {
+		first := 1 + f.Bumps + 2*i
+		all = append(all, cycleEffect(name, c, w[first], w[first+1]))
+	}
+	return all
+}
+
+// cycleEffect is the effect of a cycle over one period, at so many points.
+func cycleEffect(name string, c schema.Cycle, sine, cosine float64) effect {
+	const points = 28
+	k := effect{Name: name + " within the " + c.Name, Axis: "days from the beginning of the " + c.Name, Kinks: 1}
+	for i := range points + 1 {
+		at := c.Period * float64(i) / points
+		a, b := c.At(c.Zero + at)
+		k.X, k.Y, k.Half = append(k.X, at), append(k.Y, sine*a+cosine*b), append(k.Half, 1)
+	}
+	return k
+}
+
 // newSlope is the slope of a column without bumps whose effect changes by so much from its lower to its upper bound.
-func newSlope(c schema.Column, change, half float64) *slope {
-	t := schema.Transform(c.Transform)
-	step, share := "1", 1/(t(c.Bounds.Max)-t(c.Bounds.Min))
-	if c.Transform != schema.TransformNone {
+func newSlope(f *schema.Form, change, half float64) slope {
+	t := schema.Transform(f.Line.Transform)
+	step, share := cmp.Or(f.Step, "1"), 1/(t(f.Line.Max)-t(f.Line.Min))
+	if f.Line.Transform != schema.TransformNone {
 		step, share = "a doubling of 1 + the value", share*math.Ln2
-		if c.Transform == schema.TransformSignedLog1p {
+		if f.Line.Transform == schema.TransformSignedLog1p {
 			step = "a doubling of 1 + the size of the value"
 		}
 	}
-	return &slope{Step: step, By: change * share, Half: half * share}
+	return slope{Step: step, By: change * share, Half: half * share}
 }
 
 // draw makes the curves of the first columns.
@@ -215,12 +259,8 @@ func (e *effects) draw() {
 	for i, k := range drawn {
 		low := slices.Min(k.Y)
 		if k.X == nil {
-			names := k.of.Levels
-			if len(names) == 1 {
-				names = append(slices.Clone(names), "any other")
-			}
 			bars := curve{Name: k.Name}
-			for j, name := range names {
+			for j, name := range k.Names {
 				l := level{Name: name, Value: number(k.Y[j] - low)}
 				if widest > 0 {
 					l.Width = int(100 * (k.Y[j] - low) / widest)
@@ -237,9 +277,9 @@ func (e *effects) draw() {
 		for j := range y {
 			y[j] = k.Y[j] - low
 		}
-		p := chart.Plot{ID: fmt.Sprintf("effect%d", i), Title: "Effect of " + k.Name, XLabel: k.Name, YLabel: e.What,
+		p := chart.Plot{ID: fmt.Sprintf("effect%d", i), Title: "Effect of " + k.Name, XLabel: k.Axis, YLabel: e.What,
 			Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, k.Name, number(k.Span)), Lines: []chart.Line{{X: k.X, Y: y, SD: k.Half}}}
-		if k.of.Transform == schema.TransformLog1p {
+		if k.LogX {
 			p.LogX, p.XLabel = true, "1 + "+k.Name
 		}
 		plots = append(plots, p)
@@ -290,13 +330,11 @@ func WriteEffects(w io.Writer, model []byte) error {
 				half = k.Half[i]
 			}
 			switch {
-			case k.X == nil && i == len(k.of.Levels):
-				line(k.Name, "level", "any other", y, half, known)
 			case k.X == nil:
-				line(k.Name, "level", k.of.Levels[i], y, half, known)
-			case i%pieces(k.of.Hats) == 0: // between these the effect is straight
+				line(k.Name, "level", k.Names[i], y, half, known)
+			case i%k.Kinks == 0: // between these the effect is straight
 				x := k.X[i]
-				if k.of.Transform == schema.TransformLog1p {
+				if k.LogX {
 					x--
 				}
 				line(k.Name, "point", text(x), y, half, known)
@@ -313,25 +351,25 @@ func pieces(hats int) int { return 1 + 64/hats }
 // numericEffect is the effect of a numeric column at values from its lower to its upper bound, in its own units, or 1 +
 // them where the axis has decades. w are its parameters, those of the bumps behind the first. length is the root of the sum of the
 // squares of the features, by which noise in the parameters reaches the effect.
-func numericEffect(c schema.Column, w []float64) (x, y, length []float64) {
-	t, inverse := schema.Transform(c.Transform), func(v float64) float64 { return v }
-	switch c.Transform {
+func numericEffect(f *schema.Form, w []float64) (x, y, length []float64) {
+	t, inverse := schema.Transform(f.Line.Transform), func(v float64) float64 { return v }
+	switch f.Line.Transform {
 	case schema.TransformLog1p:
 		inverse = math.Exp // 1 + the value
 	case schema.TransformSignedLog1p:
 		inverse = func(v float64) float64 { return math.Copysign(math.Expm1(math.Abs(v)), v) }
 	}
-	lo, hi := t(c.Bounds.Min), t(c.Bounds.Max)
+	lo, hi := t(f.Line.Min), t(f.Line.Max)
 	points := 64
-	if c.Hats > 0 { // each kink is a point
-		points = (c.Hats - 1) * pieces(c.Hats)
+	if f.Bumps > 0 { // each kink is a point
+		points = (f.Bumps - 1) * pieces(f.Bumps)
 	}
 	for i := range points + 1 {
 		share := float64(i) / float64(points)
 		linear := 2*share - 1
 		v, square := w[0]*linear, linear*linear
-		if c.Hats > 0 {
-			j, left, right := schema.Bumps(c.Hats, linear)
+		if f.Bumps > 0 {
+			j, left, right := schema.Bumps(f.Bumps, linear)
 			v += w[1+j]*left + w[2+j]*right
 			square += left*left + right*right
 		}
@@ -352,30 +390,38 @@ func factors(s *schema.Schema) (least, middle, most float64) {
 	if s.Intercept {
 		add(1, 1)
 	}
-	for _, c := range s.Columns {
-		switch c.Type {
-		case schema.TypeCategorical:
-			if c.Unknown == schema.RuleZero || c.Missing == schema.RuleZero {
-				add(0, 1)
-			} else {
-				add(1, 1)
+	for _, c := range s.Places() {
+		f := c.Form()
+		small, large := math.Inf(1), 0.0
+		sized := func(v float64) { small, large = math.Min(small, v), math.Max(large, v) }
+		switch {
+		case f.Words > 0: // from no word to one for each feature
+			sized(0)
+			sized(size(1/math.Sqrt(float64(f.Words))) * float64(f.Words))
+		case f.OneHot:
+			sized(1)
+		default:
+			points := 256
+			if f.Levels != nil {
+				points = len(f.Levels) - 1
 			}
-		case schema.TypeNumeric:
-			small, large := math.Inf(1), 0.0
-			for i := range 257 {
-				x := float64(i)/128 - 1
+			for i := range points + 1 {
+				x := 2*float64(i)/float64(points) - 1
 				v := size(x)
-				if c.Hats > 0 {
-					_, left, right := schema.Bumps(c.Hats, x)
+				if f.Bumps > 0 {
+					_, left, right := schema.Bumps(f.Bumps, x)
 					v += size(left) + size(right)
 				}
-				small, large = math.Min(small, v), math.Max(large, v)
+				sized(v)
 			}
-			if c.Missing == schema.RuleZero {
-				small = 0
+			for range f.Cycles { // by the angle
+				small, large = small+1, large+2*size(math.Sqrt2/2)
 			}
-			add(small, large)
 		}
+		if f.Unknown.Zero || f.Missing.Zero {
+			small = 0
+		}
+		add(small, large)
 	}
 	factor := func(size float64) float64 {
 		if s.Norm != schema.NormL1 {

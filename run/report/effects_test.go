@@ -69,7 +69,7 @@ func TestEffects(t *testing.T) {
 	if e, err := effectsIn(dir); err != nil || e.Noise != number(2*0.25*0.5*middle) || !strings.Contains(string(e.Curves[0].Plot), "band") || !strings.Contains(string(e.Curves[1].Plot), "band") {
 		t.Errorf("bands: %q, %v", e.Noise, err)
 	}
-	x, y, length := numericEffect(s.Columns[0], []float64{1, 0, 3, 0, 0, 0})
+	x, y, length := numericEffect(s.Columns[0].Form(), []float64{1, 0, 3, 0, 0, 0})
 	for i, want := range map[int]float64{0: -1, len(x) / 4: -0.5 + 3, len(x) / 2: 0, len(x) - 1: 1} {
 		if math.Abs(y[i]-want) > 1e-12 || math.Abs(x[i]-8*float64(i)/float64(len(x)-1)) > 1e-12 {
 			t.Errorf("age %v: %v, not %v", x[i], y[i], want)
@@ -80,7 +80,7 @@ func TestEffects(t *testing.T) {
 			t.Errorf("age %v: features of length %v, not %v", x[i], length[i], want)
 		}
 	}
-	if x, _, _ := numericEffect(s.Columns[1], []float64{2}); math.Abs(x[0]-1) > 1e-12 || math.Abs(x[len(x)-1]-1000) > 1e-9 {
+	if x, _, _ := numericEffect(s.Columns[1].Form(), []float64{2}); math.Abs(x[0]-1) > 1e-12 || math.Abs(x[len(x)-1]-1000) > 1e-9 {
 		t.Errorf("money from %v to %v", x[0], x[len(x)-1])
 	}
 	if !strings.Contains(string(e.Curves[1].Plot), "1 + money") {

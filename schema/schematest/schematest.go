@@ -94,3 +94,19 @@ columns:
   - {name: poutcome, type: categorical, levels: [unknown, other, failure, success]}
   - {name: y, type: label, classes: [no, yes]}
 `
+
+// Types is a schema with the types of columns that [Small] has not.
+const Types = `dataset: types
+rows: 1000
+columns:
+  - {name: stage, type: ordinal, levels: [none, mild, severe], unknown: zero, missing: mild}
+  - {name: smoker, type: boolean, missing: zero}
+  - {name: seen, type: date, min: 2020-01-01, max: 2024-12-31, cycles: [day, week, year], missing: zero}
+  - {name: told, type: date, layout: "%d.%m.%Y", origin: 2000-01-01, min: 1990-01-01, max: 2024-12-31, missing: 2001-01-01}
+  - {name: note, type: text, dimension: 16, missing: zero}
+  - {name: age, type: numeric, min: 0, max: 120}
+  - {name: sick, type: label, classes: ["no", "yes"]}
+`
+
+// TypesHeader is the first line of its tables.
+const TypesHeader = "stage,smoker,seen,told,note,age,sick\n"

@@ -161,7 +161,7 @@ func TestFigure(t *testing.T) {
 	q.ID, q.Title = "b", "C"
 	got := Figure("All of <it>", "a & b", p, q)
 	wellFormed(t, []byte(got))
-	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, `aria-label="All of &lt;it&gt;"`, ">A &amp; B</text>", ">a &amp; b</text>", ">C</text>", `id="a-t"`, `id="b-t"`, "<style>"} {
+	for _, want := range []string{`xmlns="http://www.w3.org/2000/svg"`, `aria-label="All of &lt;it&gt;"`, ">A &amp; B</text>", ">a &amp; b</text>", ">C</text>", `id="a-t"`, `id="b-t"`, "<style>", "prefers-color-scheme:dark"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the figure lacks %s", want)
 		}

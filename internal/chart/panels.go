@@ -114,7 +114,8 @@ func Figure(title, note string, plots ...Plot) string {
 		y += head + plotH
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n"+
-		"<style>%s.head{font-weight:600}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", width, y, width, y, html.EscapeString(title), Style) + b.String() + "</svg>\n"
+		"<style>%s.head{font-weight:600}.page{fill:#fff}%s@media screen and (prefers-color-scheme:dark){.page{fill:#14171c}}</style>\n"+
+		"<rect width=\"100%%\" height=\"100%%\" class=\"page\"/>\n", width, y, width, y, html.EscapeString(title), Style, Dark) + b.String() + "</svg>\n"
 }
 
 // wrap breaks a text into lines of at most n letters, where it can.

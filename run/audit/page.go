@@ -84,7 +84,7 @@ func (r *Result) Words() string {
 var sheet = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Audit of {{.R.Method}}</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}table{border-collapse:collapse}th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}td{overflow-wrap:anywhere}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}</style></head>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}svg{width:100%;height:auto;max-width:34rem}table{border-collapse:collapse}th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0}td{overflow-wrap:anywhere}{{.Style}}.found{fill:#0a58ca;stroke:none}.claim{fill:none;stroke:#1b1f24}{{.Dark}}@media screen and (prefers-color-scheme:dark){body{color:#e6e9ee;background:#14171c}.found{fill:#79b0ff}.claim{stroke:#e6e9ee}}</style></head>
 <body><h1>Audit of {{.R.Method}}</h1>
 <p>{{if .R.Refuted}}<strong>The claim is refuted.</strong>{{else}}The claim is not contradicted.{{end}}</p>
 {{.R.Bar}}
@@ -99,7 +99,7 @@ var sheet = template.Must(template.New("").Parse(`<!doctype html>
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
 	var page bytes.Buffer
-	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Odds": r.odds(), "Meaning": Meaning}); err != nil {
+	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Dark": template.CSS(chart.Dark), "Odds": r.odds(), "Meaning": Meaning}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -330,13 +330,16 @@ func (b *tab) checkRequests(where string) {
 	}
 }
 
-// picture keeps what is seen, where pictures are wanted.
+// picture keeps the whole page, where pictures are wanted.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.MkdirAll(*screenshots, 0o755)
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o644)
 	}

@@ -143,7 +143,10 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 			r.stats.Clamped[r.clampName(i-1)] += n
 		}
 	}
-	if r.badIn = slices.Grow(r.badIn[:0], len(b.badIn))[:len(b.badIn)]; len(b.bad) > 0 {
+	if len(b.bad) > 0 {
+		if r.badIn == nil {
+			r.badIn = make([]bool, len(b.badIn))
+		}
 		for i, bad := range b.badIn {
 			r.badIn[i] = r.badIn[i] || bad
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -150,8 +151,8 @@ func TestParquetEqualsCSV(t *testing.T) {
 			rows = append(rows, row)
 			text.WriteString(strings.Join(cells, ",") + "\n")
 		}
-		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd}).Draw(r, "codec")
-		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group")))}
+		codec := rapid.SampledFrom([]compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Brotli, &parquet.Lz4Raw}).Draw(r, "codec")
+		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(int64(rapid.IntRange(1, 40).Draw(r, "group"))), parquet.DataPageVersion(rapid.IntRange(1, 2).Draw(r, "pages"))}
 		path := ""
 		if rapid.Bool().Draw(r, "dictionary") {
 			var looked []dictParquet
@@ -180,6 +181,48 @@ func TestParquetEqualsCSV(t *testing.T) {
 			r.Fatalf("hashes of rows %x, want %x", g2.content.Rows, g.content.Rows)
 		}
 	})
+}
+
+// TestParquetNumbersAreNotBelieved: no damaged byte, and no size, number of values or length of a run that is made huge, takes
+// memory that the file does not fill.
+func TestParquetNumbersAreNotBelieved(t *testing.T) {
+	s := mustParse(t, small)
+	var rows []dictParquet
+	for i := range 20 {
+		sick, gain, age, color := "no", 5.0, float32(i), "red"
+		rows = append(rows, dictParquet{&sick, &gain, "x", &age, &color})
+	}
+	path := filepath.Join(t.TempDir(), "t.parquet")
+	read := func(content string) uint64 {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := readTable(context.Background(), admit(), s, path, Options{})
+		runtime.ReadMemStats(&after)
+		if err != nil && !errors.As(err, new(*config.Error)) {
+			t.Fatalf("%T %v", err, err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Lz4Raw} {
+		for pages := 1; pages <= 2; pages++ {
+			b, err := os.ReadFile(writeParquet(t, rows, parquet.Compression(codec), parquet.DataPageVersion(pages)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			usual := read(string(b))
+			for i := 4; i+5 <= len(b); i += 3 {
+				for _, bad := range []string{string([]byte{b[i] ^ 0x55}), "\xfe\xff\xff\xff\x0f"} {
+					if got := read(string(b[:i]) + bad + string(b[i+len(bad):])); got > usual+16<<20 {
+						t.Fatalf("%v, pages of version %d, %q at byte %d: %d bytes, usually %d", codec, pages, bad, i, got, usual)
+					}
+				}
+			}
+		}
+	}
 }
 
 func TestBadParquet(t *testing.T) {

@@ -28,6 +28,13 @@ func graphs(n int) map[string]Graph {
 	return map[string]Graph{"ring": Ring(n), "path": Path(n), "complete": Complete(n), "grid": Grid(n), "random": Random(n, 0.6, 3)}
 }
 
+// TestManyNodes: the number of nodes in a file takes no memory.
+func TestManyNodes(t *testing.T) {
+	if err := (Graph{N: math.MaxInt, Edges: []Edge{{0, 1}}}).Validate(); err == nil || !strings.Contains(err.Error(), "no way from node 0 to node 2;") {
+		t.Error(err)
+	}
+}
+
 func TestGraphs(t *testing.T) {
 	for n := 2; n < 30; n++ {
 		for name, g := range graphs(n) {

@@ -136,13 +136,13 @@ func (g Graph) Validate() error {
 			return fmt.Errorf("gossip: found the edge %d–%d; allowed are two nodes of 0 to %d, the lower one first", e[0], e[1], g.N-1)
 		}
 	}
-	next := make([][]int, g.N)
+	// Maps: N may be anything, and takes no memory.
+	next := map[int][]int{}
 	for _, e := range g.Edges {
 		next[e[0]] = append(next[e[0]], e[1])
 		next[e[1]] = append(next[e[1]], e[0])
 	}
-	seen, queue := make([]bool, g.N), []int{0}
-	seen[0] = true
+	seen, queue := map[int]bool{0: true}, []int{0}
 	for len(queue) > 0 {
 		i := queue[0]
 		queue = queue[1:]
@@ -153,8 +153,10 @@ func (g Graph) Validate() error {
 			}
 		}
 	}
-	if i := slices.Index(seen, false); i >= 0 {
-		return fmt.Errorf("gossip: found no way from node 0 to node %d; allowed is a connected graph", i)
+	for i := range g.N {
+		if !seen[i] { // at the latest after all that were seen
+			return fmt.Errorf("gossip: found no way from node 0 to node %d; allowed is a connected graph", i)
+		}
 	}
 	return nil
 }

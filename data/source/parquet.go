@@ -73,6 +73,9 @@ func openParquet(path string) (p *parquetFile, err error) {
 		}
 	}()
 	defer p.guard(&err)
+	if err := checkFooter(f); err != nil {
+		return nil, p.damaged(err)
+	}
 	if p.file, err = parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBytes)); err != nil {
 		return nil, p.damaged(err)
 	}
@@ -145,6 +148,8 @@ type parquetColumn struct {
 	number func(parquet.Value) float64 // nil: text is used
 	double bool                        // number is Value.Double
 	text   func([]byte, parquet.Value) ([]byte, bool)
+	chunk  *format.ColumnMetaData // to be checked before its pages are read
+	null   bool                   // values may be missing
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
@@ -177,7 +182,7 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
 	for _, i := range columns {
 		f := fields[i]
-		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), buf: make([]parquet.Value, parquetRead)}
+		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional(), buf: make([]parquet.Value, parquetRead)}
 		if c.text == nil {
 			odd = append(odd, data.FieldName{Name: names[i], Type: parquetType(f)})
 			continue
@@ -404,6 +409,7 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 			c := &q.columns[i]
 			c.closeAll()
 			c.pages = chunks[c.index].Pages()
+			c.chunk = &q.file.Metadata().RowGroups[q.group].Columns[c.index].MetaData
 		}
 	}
 	p, ok := used.(*typedPiece)
@@ -439,6 +445,14 @@ func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 	defer q.guard(&err)
 	c := &q.columns[i]
 	cells.clear()
+	if c.chunk != nil {
+		check := pageChecker{file: q.f}
+		defer check.close()
+		if err := check.check(c.chunk, c.null, q.left); err != nil {
+			return q.damaged(err)
+		}
+		c.chunk = nil
+	}
 	for len(cells.kind) < n {
 		if c.values == nil {
 			page, err := c.pages.ReadPage()

@@ -32,8 +32,8 @@ func (s *Schedule) Validate() error {
 		return err
 	}
 	switch {
-	case s.Rounds < 1:
-		return fmt.Errorf("gossip: a schedule of %d rounds; at least 1 is allowed", s.Rounds)
+	case s.Rounds < 1 || s.Rounds > mostRounds:
+		return fmt.Errorf("gossip: a schedule of %d rounds; allowed are 1 to %d", s.Rounds, mostRounds)
 	case s.Epoch == graphEpoch:
 		return fmt.Errorf("gossip: epoch %d is the graph's", s.Epoch)
 	case s.Kind == All && s.Count != 0:
@@ -48,6 +48,9 @@ func (s *Schedule) Validate() error {
 	}
 	return nil
 }
+
+// mostRounds keeps a schedule from a file from taking more than seconds to count.
+const mostRounds = 1 << 24
 
 // All yields the rounds, numbered from 0, with their edges in the order drawn. The slice is
 // valid until the next round.

@@ -37,6 +37,7 @@ type simOwner struct {
 	copies []saved // of its directory and ledger, one for each crash
 
 	lives   int
+	tokens  int    // so far
 	dir     string // of the last process
 	draws   int
 	out     map[int]string // by round: the vector that left the owner, as bytes
@@ -52,7 +53,7 @@ type simOwner struct {
 // simBooks are an owner's ledger: the reservation, its one-time token, how far it is charged.
 type simBooks struct {
 	reserved, settled bool
-	token, tokens     int
+	token             int
 	reached, plan     int
 	charged           int
 }
@@ -263,10 +264,14 @@ func (k *simKeeper) TakeOver(context.Context) error {
 		}
 		if n := len(k.journal()); n < b.reached {
 			b.charged = b.plan // it returns with less than was recorded
+		} else {
+			b.reached = n // as Ledger.Resume records
 		}
+	} else if len(k.journal()) > 0 {
+		return errStale // of a ledger that was put back to before the reservation
 	}
-	b.tokens++
-	b.token, k.token = b.tokens, b.tokens
+	k.of().tokens++ // a token is never used twice, whatever is put back
+	b.token, k.token = k.of().tokens, k.of().tokens
 	b.reserved, b.plan = true, k.s.Job.Owner.Activations
 	k.w.must(os.WriteFile(path, fmt.Appendf(nil, "token %d", b.token), 0o600))
 	k.s.Info.Ledger = "simulated"

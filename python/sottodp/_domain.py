@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,9 @@ import pyarrow
 from ._types import Domain
 
 _NUMERIC = ("missing", "transform", "hats", "encode", "source")
-_CATEGORICAL = ("missing", "unknown", "source")
+_DATE = ("missing", "cycles", "layout", "origin", "source")
+_CATEGORICAL = ("ordered", "missing", "unknown", "source")
+_TEXT = ("missing", "source")
 
 
 def columns(domain: Domain | None, names: Sequence[str], features: Sequence[Any]) -> list[dict[str, Any]]:
@@ -42,8 +45,8 @@ def replaces(domain: Domain | None) -> bool:
 
 
 def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.Array:
-    """The cells of a feature for the command: NaN and None are missing, levels are texts."""
-    if column is not None and column["type"] == "categorical":
+    """The cells of a feature for the command: NaN and None are missing, levels and free text are texts."""
+    if column is not None and column["type"] in ("categorical", "ordinal", "text"):
         return pyarrow.array([None if _absent(cell) else _text(cell) for cell in _plain(feature)], pyarrow.string())
     try:
         array = pyarrow.array(feature, from_pandas=True)
@@ -65,20 +68,45 @@ def _column(name: str, said: Any) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if isinstance(said, Mapping):
         more = dict(said)
-        kind = [key for key in ("bounds", "levels") if key in more]
-        if len(kind) != 1:
-            raise ValueError(f"domain: column {name!r}: found {', '.join(map(repr, more)) or 'nothing'}; allowed is a dict with either 'bounds' or 'levels'")
-        said = _levels(more.pop("levels"), name) if kind == ["levels"] else more.pop("bounds")
-        fields = _CATEGORICAL if kind == ["levels"] else _NUMERIC
+        kinds = [key for key in ("bounds", "levels", "dimension") if key in more]
+        if len(kinds) != 1:
+            raise ValueError(
+                f"domain: column {name!r}: found {', '.join(map(repr, more)) or 'nothing'}; "
+                "allowed is a dict with one of 'bounds', 'levels' and, for free text, 'dimension'"
+            )
+        kind, said = kinds[0], more.pop(kinds[0])
+        fields = {"bounds": _DATE if _are_dates(said) else _NUMERIC, "levels": _CATEGORICAL, "dimension": _TEXT}[kind]
         wrong = [key for key in more if key not in fields]
         if wrong:
-            raise ValueError(f"domain: column {name!r}: found {wrong[0]!r}; allowed beside {kind[0]!r} are {', '.join(fields)}")
-        if kind == ["levels"]:
+            raise ValueError(f"domain: column {name!r}: found {wrong[0]!r}; allowed beside {kind!r} are {', '.join(fields)}")
+        if kind == "levels":
             return _categorical(name, said, more)
-        return _numeric(name, said, more)
-    if hasattr(said, "categories") or _is_levels(said):
-        return _categorical(name, _levels(said, name), more)
-    return _numeric(name, said, more)
+        if kind == "dimension":
+            return {"name": name, "type": "text", "dimension": said, **more}
+    elif hasattr(said, "categories") or _is_levels(said):
+        return _categorical(name, said, more)
+    return _date(name, said, more) if _are_dates(said) else _numeric(name, said, more)
+
+
+def _is_date(end: Any) -> bool:
+    return isinstance(end, (datetime.date, np.datetime64))
+
+
+def _are_dates(said: Any) -> bool:
+    """Two dates are bounds; as texts only where a dict says that they are bounds, not levels."""
+    return isinstance(said, (list, tuple)) and len(said) == 2 and all(_is_date(end) or isinstance(end, str) for end in said)
+
+
+def _date(name: str, said: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = map(_iso, said)
+    return {"name": name, "type": "date", "min": low, "max": high, **{key: _iso(value) if _is_date(value) else value for key, value in more.items()}}
+
+
+def _iso(date: Any) -> str:
+    """A date as the schema has it: ISO 8601."""
+    if isinstance(date, np.datetime64):
+        return str(date.astype("datetime64[s]"))
+    return date if isinstance(date, str) else str(date.isoformat())
 
 
 def _is_levels(said: Any) -> bool:
@@ -97,10 +125,14 @@ def _levels(said: Any, name: str) -> list[Any]:
     return [_plain([level])[0] for level in found]
 
 
-def _categorical(name: str, levels: Sequence[Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    texts = [_text(level) for level in levels]
-    more = {key: _text(value) if key in ("missing", "unknown") else value for key, value in more.items()}
-    return {"name": name, "type": "categorical", "levels": texts, **more}
+def _categorical(name: str, said: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The line of a column of levels. A pandas CategoricalDtype that is ordered has its levels in their order."""
+    texts = [_text(level) for level in _levels(said, name)]
+    ordered = more.get("ordered", getattr(said, "ordered", False))
+    if not isinstance(ordered, (bool, np.bool_)) and ordered is not None:
+        raise ValueError(f"domain: column {name!r}: ordered: found {ordered!r}; allowed is True or False")
+    more = {key: _text(value) if key in ("missing", "unknown") else value for key, value in more.items() if key != "ordered"}
+    return {"name": name, "type": "ordinal" if ordered else "categorical", "levels": texts, **more}
 
 
 def _numeric(name: str, said: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:

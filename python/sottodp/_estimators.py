@@ -543,9 +543,12 @@ _PARAMETERS = """
     domain : (low, high), sequence of shape (n_features,), or dict, optional
         Public bounds of the features, in their own units. In a dict, a column's name maps to what is known of it; X is
         a data frame then. That is (low, high), or the levels of a categorical column: a list of texts or of truth
-        values, a pandas ``CategoricalDtype`` or a Polars ``Enum``. Or it is a dict of ``"bounds"`` or ``"levels"`` and
-        further fields, as ``{{"bounds": (0, 9), "missing": 4}}``: ``missing`` replaces NaN and None, ``unknown`` other
-        levels. Values beyond a bound are clamped to it. Without a rule, a missing value is an error.
+        values, a pandas ``CategoricalDtype``, whose order counts if it has one, or a Polars ``Enum``. Two dates bound a
+        column of dates. Or it is a dict of ``"bounds"``, ``"levels"`` or, for free text, ``"dimension"`` (the number of
+        features that words are hashed to) and further fields, as ``{{"bounds": (0, 9), "missing": 4}}``,
+        ``{{"bounds": ("2020-01-01", "2024-12-31"), "cycles": ["week"]}}`` or ``{{"levels": ["low", "high"], "ordered": True}}``:
+        ``missing`` replaces NaN and None, ``unknown`` other levels. Values beyond a bound are clamped to it. Without a
+        rule, a missing value is an error.
     hats : int, optional
         So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
         no straight lines; 0 is none. Left out, method auto chooses. A schema file says this of each column.

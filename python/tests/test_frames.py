@@ -1,5 +1,7 @@
 """Columns of pandas and Polars, with all their kinds of missing values, under the rules of domain."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -24,7 +26,21 @@ TEXT = {"levels": LEVELS, "missing": "zero"}
 TRUTH = {"levels": [False, True], "missing": "zero"}
 CODE = {"levels": [1, 2], "missing": 1}
 
+DAYS = [None if gap else pd.Timestamp("2024-01-01") + pd.Timedelta(days=int(200 + v * 190)) for gap, v in zip(GAP, DRAW)]
+DATE = {"bounds": ("2024-01-01", "2024-12-31"), "missing": "2024-07-01", "cycles": ["week"]}
+WORDS = [None if gap else "fever, cough" if y else "no complaint" for gap, y in zip(GAP, Y)]
+ORDER = pd.CategoricalDtype(LEVELS, ordered=True)
+
 COLUMNS = {
+    "pandas datetime": (pd.Series(DAYS, dtype="datetime64[ns]"), DATE),
+    "pandas datetime of a zone": (pd.Series(DAYS, dtype="datetime64[ns]").dt.tz_localize("UTC"), DATE),
+    "pandas object of dates": (pd.Series([None if d is None else d.date() for d in DAYS], dtype="object"), DATE),
+    "pandas text of dates": (pd.Series([None if d is None else f"{d:%d.%m.%Y}" for d in DAYS], dtype="object"), {**DATE, "layout": "%d.%m.%Y"}),
+    "pandas ordered category": (pd.Series(TEXTS, dtype=ORDER), {"levels": ORDER, "missing": "zero"}),
+    "pandas free text": (pd.Series(WORDS, dtype="object"), {"dimension": 16, "missing": "zero"}),
+    "Polars Date": (pl.Series([None if d is None else d.date() for d in DAYS], dtype=pl.Date), DATE),
+    "Polars Datetime": (pl.Series([None if d is None else d.to_pydatetime() for d in DAYS], dtype=pl.Datetime), DATE),
+    "Polars free text": (pl.Series(WORDS), {"dimension": 16, "missing": "zero"}),
     "pandas float": (pd.Series(FLOATS, dtype="float64"), NUMBERS),
     "pandas Float64": (pd.Series(FLOATS, dtype="Float64"), NUMBERS),
     "pandas Int64": (pd.Series(INTS, dtype="Int64"), NUMBERS),
@@ -67,7 +83,13 @@ def test_cells(name):
         return
     assert [cell is None or cell != cell for cell in found] == GAP.tolist()
     present = [cell for cell in found if cell is not None and cell == cell]
-    if line["type"] == "categorical":
+    if line["type"] == "text":
+        assert present == [cell for cell in WORDS if cell is not None]
+    elif line["type"] == "date":
+        order = [datetime.datetime.strptime(day, "%d.%m.%Y").isoformat() if "layout" in said else str(day) for day in present]
+        by_draw = [order[i] for i in np.argsort(DRAW[~GAP])]
+        assert by_draw == sorted(by_draw) and len(set(order)) > 50
+    elif line["type"] in ("categorical", "ordinal"):
         assert set(present) == set(line["levels"]) and [cell == line["levels"][1] for cell in present] == Y[~GAP].tolist()
     else:
         assert (np.diff(np.asarray(present, dtype=float)[np.argsort(DRAW[~GAP])]) >= 0).all() and len(set(present)) > 50
@@ -93,6 +115,12 @@ def test_levels_by_type():
         assert list(c.coef_names_) == ["c=a", "c=b", "(intercept)"]
     c = estimator({"c": [False, True]}, "truths").fit(pd.DataFrame({"c": Y}), Y)
     assert list(c.coef_names_) == ["c=False", "c=True", "(intercept)"]  # two levels, not a range
+    for said in (ORDER, {"levels": LEVELS, "ordered": True}):
+        c = estimator({"c": said}, "levels").fit(pd.DataFrame({"c": [LEVELS[int(y)] for y in Y]}), Y)
+        assert list(c.coef_names_) == ["c", "(intercept)"]
+    for said in ((datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)), {"bounds": (np.datetime64("2024-01-01"), pd.Timestamp("2024-12-31"))}):
+        c = estimator({"c": said}, "days").fit(pd.DataFrame({"c": [d or pd.Timestamp("2024-07-01") for d in DAYS]}), Y)
+        assert list(c.coef_names_) == ["c", "(intercept)"]
     for said in (pd.CategoricalDtype(), pl.Categorical(), []):
         with pytest.raises(ValueError, match="^domain: column 'c': found no levels; allowed is a list of them"):
             estimator({"c": {"levels": said}}, "none").fit(pd.DataFrame({"c": Y}), Y)

@@ -178,7 +178,7 @@ func isoText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.999999999")
 }
 
-// timeOf is the time, to the next second, of days since 1970; daysOf are its days.
+// timeOf is the time, to the nearest second, of days since 1970; daysOf are its days.
 func timeOf(days float64) time.Time {
 	return time.Unix(int64(math.Round(days*86400)), 0).UTC()
 }

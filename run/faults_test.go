@@ -385,6 +385,7 @@ func (c *tally) judge(t *testing.T, w *world, s schedule, err error) {
 }
 
 func TestDiskFaults(t *testing.T) {
+	race.Skip(t) // its checks of pointers know no memory of SQLite's
 	mount, spec := simdisk.NewMount(), smallSpec(t)
 	c := tally{ways: map[string]int{}}
 	began := time.Now()
@@ -411,9 +412,6 @@ func TestDiskFaults(t *testing.T) {
 	// One fault at each call of a run, another at the next; at every third of a run with states, at every second of an owner.
 	share := [3]int{len(simdisk.All()), 3 * len(simdisk.All()), 2 * len(simdisk.All())}
 	random := max(100, *schedules)
-	if race.Enabled { // which makes SQLite slow
-		share, random = [3]int{1000, 1000, 1000}, 20
-	}
 	for _, text := range []string{
 		"412:2:149=3:28=7,281=7,332=4:417=5", // the files of a run that did not begin were removed before its run.json
 	} {
@@ -497,9 +495,7 @@ func (l late) Rename(from, to string) error {
 
 // Bugs that are planted in the disk or in the order of calls are found by one of the first 10,000 random schedules.
 func TestPlantedDiskBugs(t *testing.T) {
-	if race.Enabled {
-		t.Skip("runs without the race detector")
-	}
+	race.Skip(t)
 	mount, spec := simdisk.NewMount(), smallSpec(t)
 	token := runlog.TokenFile + pending
 	for _, bug := range []struct {

@@ -41,7 +41,7 @@ func (f *Follower) Read() (news bool, err error) {
 	f.Written = steps.ModTime()
 	before := f.events.n + f.steps.n
 	old := time.Since(events.ModTime())
-	if f.Ended || !steps.ModTime().Before(events.ModTime()) || old > settled || old < 0 { // a time to come: the clock was set back
+	if f.Ended || !steps.ModTime().Before(events.ModTime()) || old > settled || old < -24*time.Hour { // the clock was set back
 		if events.Size() > f.events.at {
 			if _, err := f.events.read(machine, filepath.Join(f.dir, EventsFile), events.Size(), chargesTo(&f.Events)); err != nil {
 				return false, err

@@ -168,7 +168,8 @@ func (s *origin) try(from, n int64, tag string) (a answer, err error) {
 	if err != nil {
 		return a, s.bad("credentials that cannot be read", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile of ~/.aws", "")
 	}
-	plain := &http.Request{Method: http.MethodGet, URL: s.url, Host: s.url.Host, Header: http.Header{}}
+	address := *s.url // the signer writes into it, and requests are made at the same time
+	plain := &http.Request{Method: http.MethodGet, URL: &address, Host: s.url.Host, Header: http.Header{}}
 	plain.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, from+n-1))
 	plain.Header.Set("X-Amz-Content-Sha256", unsigned)
 	if tag != "" {

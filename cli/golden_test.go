@@ -62,7 +62,7 @@ var passing = map[string][]string{
 	"net":        {"id", "seconds", "rounds_per_second", "unpaid"},
 	"comparison": {"seconds"},
 	"audit":      {},
-	"plan":       {"gdp", "attacks", "dominates", "what_if"},
+	"plan":       {"gdp", "attacks"},
 }
 
 // facts is what a JSON text says apart from passing fields, with numbers as they are written.

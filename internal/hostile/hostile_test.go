@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -260,6 +261,7 @@ func child(what string) {
 			if n == 3 {
 				check(f())
 			}
+			within()
 		}
 		begin(end)
 		os.Exit(0)
@@ -279,10 +281,22 @@ func child(what string) {
 			rng := rand.New(rand.NewPCG(seed, uint64(n)))
 			w.put(r.input(rng, corpus, n))
 			check(r.read(dir, rng))
+			within()
 		}
 	}
 	begin(end)
 	os.Exit(0)
+}
+
+// within ends the child if the Go runtime ever mapped more memory than it may have. The limit of the system alone does not find
+// that at once: memory within an address range that is already reserved passes it, and only the next mapping fails.
+func within() {
+	mapped := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(mapped)
+	if n := mapped[0].Value.Uint64(); n > memory {
+		fmt.Fprintf(os.Stderr, "an input took the memory to %d bytes, of %d that are allowed\n", n, memory)
+		os.Exit(1)
+	}
 }
 
 // Cells of the corpora, which no error may show.

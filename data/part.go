@@ -103,6 +103,24 @@ func RowHashes(tables []*Table, key []byte) []uint64 {
 	return coins
 }
 
+// Fingerprints returns a keyed hash of the encoded values and the label of each row of t, without rows that were dropped. Equal rows
+// have equal hashes, in whatever form of file they came.
+func Fingerprints(t *Table, key []byte) []uint64 {
+	hashes := make([]uint64, 0, t.Rows())
+	var text []byte
+	for _, b := range t.Blocks {
+		for i := range b.N {
+			if b.Drop != nil && b.Drop[i] {
+				continue
+			}
+			text = appendRow(append(text[:0], key...), b, i)
+			sum := sha256.Sum256(text)
+			hashes = append(hashes, binary.LittleEndian.Uint64(sum[:]))
+		}
+	}
+	return hashes
+}
+
 // A tosser gives each record its coin: a keyed hash of its content and of its number among equal records.
 type tosser struct {
 	key  []byte

@@ -6,16 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/access"
 )
-
-const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
 // Shards are the parts of a table on other machines of its owner, and the channel to them.
 type Shards struct {
@@ -72,17 +68,10 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 		return nil, err
 	}
 	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
-		return nil, err
-	}
-	// A person in two shards counts twice. Only this check detects that, if the two shards are the same
-	// file. Empty shards are equal, but share no person.
-	for i, d := range s.shards.Digests() {
-		if first := slices.Index(s.shards.Digests(), d); first < i && s.shards.RowsOf(i) > 0 {
-			twice := inputError("", "shards %d and %d of %d: found the same rows in both; allowed is each row in one", first+1, i+1, len(s.shards.Digests()))
-			ctx, stop := context.WithTimeout(ctx, goodbye)
-			defer stop()
-			return nil, errors.Join(twice, s.shards.Dismiss(ctx, twice.Error(), first, i))
+		if shared := (*remote.Shared)(nil); errors.As(err, &shared) {
+			err = &InputError{Err: shared}
 		}
+		return nil, err
 	}
 	// Public under replace-one (R9).
 	if n := s.shards.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {

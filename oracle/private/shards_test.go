@@ -54,7 +54,8 @@ func (f *farm) shard(i int) *remote.Shard {
 			f.t.Fatal(err)
 		}
 		f.t.Cleanup(rows.Close)
-		s, err := remote.NewShard(remote.ShardConfig{Rows: rows, Facts: f.cfg.Facts, Digest: sha256.Sum256([]byte{byte(i)}), Secret: f.secret, Index: i, Count: len(f.tables)})
+		s, err := remote.NewShard(remote.ShardConfig{Rows: rows, Facts: f.cfg.Facts, Digest: sha256.Sum256([]byte{byte(i)}), Secret: f.secret, Index: i, Count: len(f.tables),
+			Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(f.tables[i], key[:]) }})
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -20,8 +20,9 @@ import (
 
 // What a question asks for: a sum, by its kind, or one of these.
 const (
-	askHello private.Kind = "hello"
-	askLeave private.Kind = "leave"
+	askHello  private.Kind = "hello"
+	askLeave  private.Kind = "leave"
+	askShared private.Kind = "shared" // of which rows are on others, too
 )
 
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
@@ -29,7 +30,8 @@ const (
 type question struct {
 	form
 	turn
-	vectors [][]float64 // parameters; of decreases a line and its steps
+	sketches []byte      // of all shards; of askShared alone
+	vectors  [][]float64 // parameters; of decreases a line and its steps
 }
 
 // A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep the last.
@@ -212,11 +214,12 @@ func readTurn(b []byte) (t turn) {
 	return t
 }
 
-// append writes the question, whose form has that JSON: the length of the JSON, itself, the turn, and the vectors, each with its
-// length before it.
+// append writes the question, whose form has that JSON: the JSON, the turn, the sketches, and the vectors, each of them but the turn with
+// its length before it.
 func (q *question) append(dst, form []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(form)))
 	dst = q.turn.append(append(dst, form...))
+	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(q.sketches))), q.sketches...)
 	for _, v := range q.vectors {
 		dst = binary.LittleEndian.AppendUint32(slices.Grow(dst, 4+8*len(v)), uint32(len(v)))
 		for _, x := range v {
@@ -259,7 +262,11 @@ func (r *reader) read(b []byte) (_ *question, err error) {
 		return nil, errQuestion
 	}
 	q.turn, q.vectors = readTurn(b), q.vectors[:0]
-	for b = b[turnSize:]; len(b) > 0; {
+	b = b[turnSize:]
+	if q.sketches, err = part(1); err != nil {
+		return nil, err
+	}
+	for len(b) > 0 {
 		p, err := part(8)
 		if err != nil {
 			return nil, err

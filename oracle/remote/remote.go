@@ -6,6 +6,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
@@ -52,7 +54,8 @@ type Shards struct {
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
-// coordinator; Open refuses other shards.
+// coordinator; Open refuses other shards. If two shards hold the same rows, or more than chance explains, it tells their workers and
+// returns a *Shared.
 func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte) (*Shards, error) {
 	if facts.UnitRows > 0 {
 		return nil, errUnits
@@ -69,18 +72,22 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
+	if most := largest(0) + carrier.Shards()*sketchRows*sketchSize; most > carrier.Largest() {
+		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; allowed are %d", carrier.Shards(), most, carrier.Largest())
+	}
 	agreed, err := json.Marshal(terms)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]int, carrier.Shards())
 	s.digests, s.is = make([][32]byte, len(rows)), make([][sha256.Size]byte, len(rows))
+	sketches := make([][]byte, len(rows))
 	err = s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}}, func(i int, answer []byte) error {
-		if len(answer) != 8+32 {
+		if len(answer) != 8+32+sketchRows*sketchSize {
 			return errSealed
 		}
 		rows[i], s.digests[i] = int(binary.LittleEndian.Uint64(answer)), [32]byte(answer[8:])
-		s.is[i] = identity(s.digests[i], terms)
+		s.is[i], sketches[i] = identity(s.digests[i], terms), bytes.Clone(answer[8+32:])
 		return nil
 	})
 	if err != nil {
@@ -89,8 +96,52 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	for i, n := range rows {
 		s.from[i+1] = s.from[i] + n
 	}
-	return s, nil
+	err = s.apart(ctx, sketches)
+	if shared := (*Shared)(nil); errors.As(err, &shared) {
+		ctx, stop := context.WithTimeout(ctx, goodbye)
+		defer stop()
+		s.dismiss(ctx, shared.Why, shared.First, shared.Second)
+	}
+	return s, err
 }
+
+// apart checks that no two shards hold the same rows, or many: a record in two counts twice.
+func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
+	for i, d := range s.digests {
+		if first := slices.Index(s.digests, d); first < i && s.from[i] < s.from[i+1] { // empty ones are equal, and share nobody
+			return sharedRows(first, i, len(s.digests), false)
+		}
+	}
+	if len(sketches) == 1 {
+		return nil
+	}
+	tallies := make([][]tally, len(sketches)) // of each sketch, at each shard
+	for i := range tallies {
+		tallies[i] = make([]tally, len(sketches))
+	}
+	err := s.ask(ctx, question{form: form{Ask: askShared}, sketches: slices.Concat(sketches...)}, func(j int, answer []byte) error {
+		if len(answer) != len(sketches)*tallySize {
+			return errSealed
+		}
+		for i := range tallies {
+			tallies[i][j] = readTally(answer[i*tallySize:])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	read := make([]sketch, len(sketches))
+	for i, b := range sketches {
+		read[i] = readSketch(b)
+	}
+	if i, j, found := twice(read, tallies); found {
+		return sharedRows(i, j, len(sketches), true)
+	}
+	return nil
+}
+
+const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
 // largest message, in bytes: the two vectors of a line and its steps, or a Hessian.
 func largest(dim int) int {
@@ -183,13 +234,13 @@ func (s *Shards) of(shard int, err error) error {
 	return fmt.Errorf("shard %d of %d: %w", shard+1, s.carrier.Shards(), err)
 }
 
-// Dismiss tells the workers of these shards why they are not used. It waits until they have heard,
+// dismiss tells the workers of these shards why they are not used. It waits until they have heard,
 // or the context ends.
-func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
+func (s *Shards) dismiss(ctx context.Context, why string, shards ...int) {
 	q := question{form: form{Ask: askLeave, Why: why}}
 	form, err := s.forms.encode(q.form)
 	if err != nil {
-		return err
+		return
 	}
 	questions := make([][]byte, len(s.questions))
 	for _, i := range shards {
@@ -197,7 +248,6 @@ func (s *Shards) Dismiss(ctx context.Context, why string, shards ...int) error {
 	}
 	s.carrier.Ask(ctx, questions, func(int, []byte) error { return nil })
 	s.asked++
-	return nil
 }
 
 // ErrShard wraps the reason of a shard that cannot answer, as one of another version of Sotto.

@@ -66,6 +66,7 @@ func (f *farm) shard(i int) *Shard {
 		s, err := NewShard(ShardConfig{
 			Rows: rows, Facts: f.cfg.Facts, Digest: sha256.Sum256([]byte{byte(i)}), Terms: f.terms,
 			Secret: secretOf(f.t, "farm"), Index: i, Count: len(f.tables),
+			Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(f.tables[i], key[:]) },
 		})
 		if err != nil {
 			f.t.Fatal(err)
@@ -193,7 +194,7 @@ func TestShardMessagesAreSealed(t *testing.T) {
 		}
 	}
 	sizes := map[int]bool{}
-	for _, m := range f.heard[3:] { // behind the hello
+	for _, m := range f.heard[6:] { // behind the hello and what shards share
 		sizes[len(m)] = true
 	}
 	if len(sizes) != 1 {
@@ -356,7 +357,7 @@ func TestShardsRefuse(t *testing.T) {
 	if _, err := Open(t.Context(), secretOf(t, "farm"), f, units, f.terms); !errors.Is(err, errUnits) {
 		t.Errorf("units of several rows: %v", err)
 	}
-	if _, err := NewShard(ShardConfig{Rows: f.rows, Facts: units, Secret: secretOf(t, "farm"), Count: 1}); !errors.Is(err, errUnits) {
+	if _, err := NewShard(ShardConfig{Rows: f.rows, Hashes: func([32]byte) []uint64 { return nil }, Facts: units, Secret: secretOf(t, "farm"), Count: 1}); !errors.Is(err, errUnits) {
 		t.Errorf("a shard of units of several rows: %v", err)
 	}
 	if _, err := NewSecret(make([]byte, 31)); err == nil {

@@ -41,7 +41,7 @@ type head struct {
 }
 
 const (
-	headMagic = "sotto/s1"
+	headMagic = "sotto/s2"
 	headSize  = len(headMagic) + 32 + 8 + 4 + 4
 )
 
@@ -71,6 +71,7 @@ func readHead(message []byte) (h head, err error) {
 type session struct {
 	salt          [32]byte
 	asks, answers cipher.AEAD
+	hashes        [32]byte // key of the hashes of rows in sketches
 }
 
 // newSession begins a session, under a random salt.
@@ -83,11 +84,14 @@ func (s *Secret) newSession() (*session, error) {
 }
 
 func (s *Secret) session(salt [32]byte) (*session, error) {
-	derive := func(label string) (cipher.AEAD, error) {
+	key := func(label string) []byte {
 		mac := hmac.New(sha256.New, s.key[:])
 		mac.Write([]byte("sotto/shards/1 " + label))
 		mac.Write(salt[:])
-		block, err := aes.NewCipher(mac.Sum(nil))
+		return mac.Sum(nil)
+	}
+	derive := func(label string) (cipher.AEAD, error) {
+		block, err := aes.NewCipher(key(label))
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +102,7 @@ func (s *Secret) session(salt [32]byte) (*session, error) {
 		return nil, err
 	}
 	answers, err := derive("answer")
-	return &session{salt, asks, answers}, err
+	return &session{salt, asks, answers, [32]byte(key("rows"))}, err
 }
 
 // seal appends to dst a sealed question, or an answer to exactly that message: two copies of a coordinator, as of a

@@ -24,6 +24,9 @@ type ShardConfig struct {
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
 	Terms  map[string][]byte
 	Secret *Secret
+	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards share
+	// rows, and leave the process sealed.
+	Hashes func(key [32]byte) []uint64
 
 	Index, Count int // this is shard Index of Count, from 0
 }
@@ -41,6 +44,9 @@ type Shard struct {
 	last    []byte // question
 	answer  []byte // to it
 
+	hashes   []uint64 // of the rows, ascending; nil once sums are asked for
+	hashedBy [32]byte
+
 	text   []byte // of the last question, then of the answer
 	counts []int64
 }
@@ -56,8 +62,8 @@ type draw struct {
 // NewShard gives the holder of the secret access to a shard's rows.
 func NewShard(cfg ShardConfig) (*Shard, error) {
 	switch {
-	case cfg.Rows == nil || cfg.Secret == nil:
-		return nil, errors.New("remote: rows and a secret are required")
+	case cfg.Rows == nil || cfg.Secret == nil || cfg.Hashes == nil:
+		return nil, errors.New("remote: rows, their hashes and a secret are required")
 	case cfg.Index < 0 || cfg.Index >= cfg.Count:
 		return nil, fmt.Errorf("remote: shard %d of %d", cfg.Index+1, cfg.Count)
 	case cfg.Facts.UnitRows > 0:
@@ -140,11 +146,20 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
-		return append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...), nil
+		dst = append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...)
+		return sketchOf(s.hashed()).append(dst), nil
 	}
 	if q.Is != s.is {
 		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
 	}
+	if q.Ask == askShared {
+		dst = append(dst, answerGood)
+		for b := q.sketches; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
+			dst = readSketch(b[:sketchRows*sketchSize]).with(s.hashed()).append(dst)
+		}
+		return dst, nil
+	}
+	s.hashes = nil
 	if err := s.draw(h, q); err != nil {
 		return nil, err
 	}
@@ -158,6 +173,15 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	s.counts = slices.Grow(s.counts[:0], sum.Len())[:sum.Len()]
 	s.cfg.Rows.Take(s.counts, 0)
 	return encodeCounts(append(slices.Grow(dst, 1+8*len(s.counts)), answerGood), s.counts), nil
+}
+
+// hashed are the hashes of the rows in this session, ascending.
+func (s *Shard) hashed() []uint64 {
+	if s.hashes == nil || s.hashedBy != s.session.hashes {
+		s.hashes, s.hashedBy = s.cfg.Hashes(s.session.hashes), s.session.hashes
+		slices.Sort(s.hashes)
+	}
+	return s.hashes
 }
 
 // draw draws the sample of the question's batch, of which the rows take their part. It is the same

@@ -532,6 +532,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A file that is another's in another order, or has many of its rows, is refused for a second shard: both workers are told, and the run
+// writes nothing.
+func TestOverlaps(t *testing.T) {
+	t.Parallel()
+	for name, overlap := range map[string][2]int{"in another order": {0, 1500}, "many rows": {1400, 2900}} {
+		s := newSite(t, 1500)
+		b, err := os.ReadFile(s.file("patients.csv"))
+		s.must(err)
+		lines := bytes.SplitAfter(b, []byte("\n"))
+		rows := lines[1:][overlap[0]:overlap[1]]
+		slices.Reverse(rows)
+		s.must(os.WriteFile(s.parts[1], slices.Concat(lines[0], bytes.Join(rows, nil)), 0o600))
+		c := s.listen()
+		_, first := s.worker(c.URL, 0, s.parts[0])
+		_, second := s.worker(c.URL, 1, s.parts[1])
+		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		_, _, err = run.Fit(t.Context(), s.job("away", sgd), env)
+		const want = "shards 1 and 2 of 2: found more than 5 % of the rows of one in the other"
+		s.refused(name, err, want, "away")
+		s.refused(name, <-first, "--shard 1/2: "+want, "none")
+		s.refused(name, <-second, "--shard 2/2: "+want, "none")
+	}
+}
+
 // offJob is a job of the lab without noise.
 func (s *site) offJob(out string) *run.Job {
 	s.t.Helper()

@@ -54,9 +54,10 @@ var parquetFormat = data.Format{
 
 // A parquetFile is an open Parquet file.
 type parquetFile struct {
-	name string
-	f    *readfile.File
-	file *parquet.File
+	name   string
+	f      *readfile.File
+	file   *parquet.File
+	chunks [][]format.ColumnMetaData // by row group and leaf, as the footer has them
 }
 
 // openParquet opens the Parquet file at path. The library panics at some damaged files; guard
@@ -73,10 +74,12 @@ func openParquet(path string) (p *parquetFile, err error) {
 		}
 	}()
 	defer p.guard(&err)
-	if err := checkFooter(f); err != nil {
+	whole, chunks, err := openFooter(f)
+	if err != nil {
 		return nil, p.damaged(err)
 	}
-	if p.file, err = parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBytes)); err != nil {
+	p.chunks = chunks
+	if p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBytes)); err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil
@@ -148,13 +151,13 @@ type parquetColumn struct {
 	number func(parquet.Value) float64 // nil: text is used
 	double bool                        // number is Value.Double
 	text   func([]byte, parquet.Value) ([]byte, bool)
-	chunk  *format.ColumnMetaData // to be checked before its pages are read
-	null   bool                   // values may be missing
+	null   bool // values may be missing
+	plain  *plainPages
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
 	buf    []parquet.Value
-	plain  []float64 // in place of values: those of the page that are still to come
+	direct []float64 // in place of values: those of the page that are still to come
 }
 
 func openParquetRows(in *data.Input) (q *parquetRows, err error) {
@@ -186,6 +189,9 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		if c.text == nil {
 			odd = append(odd, data.FieldName{Name: names[i], Type: parquetType(f)})
 			continue
+		}
+		if err := p.oddCodec(c.index, c.name); err != nil {
+			return nil, err
 		}
 		if in.Numbers(c.name) {
 			c.number = parquetNumber(f)
@@ -408,8 +414,8 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 		for i := range q.columns {
 			c := &q.columns[i]
 			c.closeAll()
-			c.pages = chunks[c.index].Pages()
-			c.chunk = &q.file.Metadata().RowGroups[q.group].Columns[c.index].MetaData
+			c.plain = newPlainPages(q.f, &q.chunks[q.group][c.index], c.null, q.left)
+			c.pages = chunks[c.index].(*parquet.FileColumnChunk).PagesFrom(c.plain)
 		}
 	}
 	p, ok := used.(*typedPiece)
@@ -445,26 +451,18 @@ func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 	defer q.guard(&err)
 	c := &q.columns[i]
 	cells.clear()
-	if c.chunk != nil {
-		check := pageChecker{file: q.f}
-		defer check.close()
-		if err := check.check(c.chunk, c.null, q.left); err != nil {
-			return q.damaged(err)
-		}
-		c.chunk = nil
-	}
 	for len(cells.kind) < n {
 		if c.values == nil {
 			page, err := c.pages.ReadPage()
 			if err != nil { // io.EOF too: the group has more rows
 				return q.damaged(err)
 			}
-			c.page, c.values, c.plain = page, page.Values(), c.plainValues(page)
+			c.page, c.values, c.direct = page, page.Values(), c.plainValues(page)
 		}
-		if len(c.plain) > 0 {
-			k := min(len(c.plain), n-len(cells.kind))
-			cells.kind, cells.numbers = append(cells.kind, allNumbers[:k]...), append(cells.numbers, c.plain[:k]...)
-			if c.plain = c.plain[k:]; len(c.plain) == 0 {
+		if len(c.direct) > 0 {
+			k := min(len(c.direct), n-len(cells.kind))
+			cells.kind, cells.numbers = append(cells.kind, allNumbers[:k]...), append(cells.numbers, c.direct[:k]...)
+			if c.direct = c.direct[k:]; len(c.direct) == 0 {
 				c.release()
 			}
 			continue
@@ -499,7 +497,7 @@ func (c *parquetColumn) plainValues(page parquet.Page) []float64 {
 // release frees the page.
 func (c *parquetColumn) release() {
 	parquet.Release(c.page)
-	c.page, c.values, c.plain = nil, nil, nil
+	c.page, c.values, c.direct = nil, nil, nil
 }
 
 // add appends values of column c.
@@ -544,8 +542,9 @@ func (c *parquetColumn) closeAll() {
 	}
 	if c.pages != nil {
 		c.pages.Close()
+		c.plain.close()
 	}
-	c.pages = nil
+	c.pages, c.plain = nil, nil
 }
 
 func (q *parquetRows) Close() error {

@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"math"
+	"slices"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -15,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -27,62 +31,147 @@ const (
 
 var errPage = errors.New("a page says more than it holds")
 
-// A pageChecker checks pages before the library reads them. The library believes what a page says of its size and its
-// number of values, and allocates it: a file of a kilobyte could ask for any amount of memory.
-type pageChecker struct {
+// openFooter returns the file as the library opens it, and what the footer says of each column chunk, by row group. The
+// library sees a footer that names no compression, since plainPages decompresses.
+func openFooter(f *readfile.File) (*plainFooter, [][]format.ColumnMetaData, error) {
+	var end [8]byte
+	if f.Size() < int64(len(end)) {
+		return nil, nil, errPage
+	}
+	if _, err := f.ReadAt(end[:], f.Size()-int64(len(end))); err != nil {
+		return nil, nil, err
+	}
+	n := int64(binary.LittleEndian.Uint32(end[:]))
+	at := f.Size() - int64(len(end)) - n
+	if at < 0 {
+		return nil, nil, errPage
+	}
+	b := make([]byte, n)
+	if _, err := f.ReadAt(b, at); err != nil {
+		return nil, nil, err
+	}
+	var meta format.FileMetaData
+	protocol := new(thrift.CompactProtocol)
+	if err := thrift.Unmarshal(protocol, b, &meta); err != nil {
+		return nil, nil, err
+	}
+	groups := make([][]format.ColumnMetaData, len(meta.RowGroups))
+	for i, g := range meta.RowGroups {
+		for j := range g.Columns {
+			m := &g.Columns[j].MetaData
+			groups[i] = append(groups[i], *m)
+			m.Codec, m.TotalCompressedSize = format.Uncompressed, math.MaxInt64 // plainPages ends before
+		}
+	}
+	b, err := thrift.Marshal(protocol, &meta)
+	if err != nil {
+		return nil, nil, err
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(b)))
+	return &plainFooter{f, at, append(b, end[4:]...)}, groups, nil
+}
+
+// A plainFooter is a file with another end.
+type plainFooter struct {
+	file io.ReaderAt
+	at   int64
+	end  []byte
+}
+
+func (p *plainFooter) size() int64 { return p.at + int64(len(p.end)) }
+
+func (p *plainFooter) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < p.at {
+		if n, err = p.file.ReadAt(b[:min(int64(len(b)), p.at-off)], off); err != nil || n == len(b) {
+			return n, err
+		}
+		off += int64(n)
+	}
+	m, err := bytes.NewReader(p.end).ReadAt(b[n:], off-p.at)
+	return n + m, err
+}
+
+// plainPages is a column chunk as the library reads it: its pages one after the other, checked and decompressed. The library
+// believes what a page says of its size and its number of values, and allocates it: a file of a kilobyte could ask for any
+// amount of memory. Where its own decompression needs more memory than the page has in the end, as that of LZ4 does, it goes on
+// with the bytes of another page (https://github.com/parquet-go/parquet-go/issues/608).
+type plainPages struct {
 	file         io.ReaderAt
+	codec        format.CompressionCodec
+	optional     bool
+	rows         int64 // that are still to come
+	at, left     int64 // where the next page begins in the file, and how many bytes the chunk has from there
+	from         int64 // where out begins for the library
+	out          []byte
 	header, page []byte
 	plain        bytes.Buffer
 	zstd         *zstd.Decoder
 }
 
-// checkFooter checks the length that the footer says it has.
-func checkFooter(f *readfile.File) error {
-	var end [8]byte
-	if f.Size() < int64(len(end)) {
-		return errPage
-	}
-	if _, err := f.ReadAt(end[:], f.Size()-int64(len(end))); err != nil {
-		return err
-	}
-	if int64(binary.LittleEndian.Uint32(end[:])) > f.Size()-int64(len(end)) {
-		return errPage
-	}
-	return nil
-}
-
-// check reads the pages of a column chunk up to as many values as the group has rows, of a column that is not nested.
-func (p *pageChecker) check(chunk *format.ColumnMetaData, optional bool, rows int64) error {
-	at, left := chunk.DataPageOffset, chunk.TotalCompressedSize
+// newPlainPages reads the pages up to as many values as the group has rows, of a column that is not nested.
+func newPlainPages(file io.ReaderAt, chunk *format.ColumnMetaData, optional bool, rows int64) *plainPages {
+	at := chunk.DataPageOffset
 	if chunk.DictionaryPageOffset != 0 {
 		at = chunk.DictionaryPageOffset
 	}
-	for rows > 0 {
-		h, n, err := p.readHeader(at, left)
-		if err != nil {
-			return err
+	return &plainPages{file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at, left: chunk.TotalCompressedSize, from: at}
+}
+
+// ReadAt reads forwards; a page that has been read is gone.
+func (p *plainPages) ReadAt(b []byte, off int64) (n int, err error) {
+	for n < len(b) {
+		i := off + int64(n) - p.from
+		switch {
+		case i < 0:
+			return n, errPage
+		case i < int64(len(p.out)):
+			n += copy(b[n:], p.out[i:])
+		case p.rows == 0:
+			return n, io.EOF
+		default:
+			p.from += int64(len(p.out))
+			if err := p.next(); err != nil {
+				p.out = nil
+				return n, err
+			}
 		}
-		at, left = at+n, left-n
-		size := int64(h.CompressedPageSize)
-		if size < 0 || size > left || h.UncompressedPageSize < 0 {
-			return errPage
-		}
-		p.page = grown(p.page, int(size))
-		if _, err := p.file.ReadAt(p.page, at); err != nil {
-			return fmt.Errorf("reading a page: %w", err)
-		}
-		at, left = at+size, left-size
-		values, err := p.checkPage(h, chunk.Codec, optional, rows)
-		if err != nil {
-			return err
-		}
-		rows -= values
 	}
-	return nil
+	return n, nil
+}
+
+// next makes the next page.
+func (p *plainPages) next() error {
+	h, n, err := p.readHeader(p.at, p.left)
+	if err != nil {
+		return err
+	}
+	p.at, p.left = p.at+n, p.left-n
+	size := int64(h.CompressedPageSize)
+	if size < 0 || size > p.left || h.UncompressedPageSize < 0 {
+		return errPage
+	}
+	p.page = grown(p.page, int(size))
+	if _, err := p.file.ReadAt(p.page, p.at); err != nil {
+		return fmt.Errorf("reading a page: %w", err)
+	}
+	if h.CRC != 0 && uint32(h.CRC) != crc32.ChecksumIEEE(p.page) {
+		return errPage
+	}
+	p.at, p.left = p.at+size, p.left-size
+	levels, plain, values, err := p.checkPage(h)
+	if err != nil {
+		return err
+	}
+	p.rows -= values
+	h.CompressedPageSize, h.CRC = int32(len(levels)+len(plain)), 0
+	h.UncompressedPageSize = h.CompressedPageSize
+	head, err := thrift.Marshal(new(thrift.CompactProtocol), h)
+	p.out = append(append(append(p.out[:0], head...), levels...), plain...)
+	return err
 }
 
 // readHeader returns the header of the page at a place of the file, and its length.
-func (p *pageChecker) readHeader(at, left int64) (*format.PageHeader, int64, error) {
+func (p *plainPages) readHeader(at, left int64) (*format.PageHeader, int64, error) {
 	for size := int64(pageHeader); ; size = pageHeaders {
 		p.header = grown(p.header, int(min(size, max(left, 0))))
 		n, err := p.file.ReadAt(p.header, at)
@@ -101,53 +190,94 @@ func (p *pageChecker) readHeader(at, left int64) (*format.PageHeader, int64, err
 	}
 }
 
-// checkPage checks the page in p.page, and returns its number of rows.
-func (p *pageChecker) checkPage(h *format.PageHeader, codec format.CompressionCodec, optional bool, rows int64) (int64, error) {
+// checkPage checks the page in p.page, and returns its decompressed bytes (levels that are before them in the second version of
+// pages) and its number of rows.
+func (p *plainPages) checkPage(h *format.PageHeader) (levels, b []byte, rows int64, err error) {
 	size := int(h.UncompressedPageSize)
 	switch h.Type {
 	case format.DictionaryPage:
-		b, err := p.decompress(codec, p.page, size)
+		b, err := p.decompress(p.page, size)
 		if n := h.DictionaryPageHeader.V.NumValues; err == nil && (n < 0 || int(n) > len(b)) { // a value has at least a byte
 			err = errPage
 		}
-		return 0, err
+		return nil, b, 0, err
 	case format.DataPage:
 		d := &h.DataPageHeader.V
 		n := int64(d.NumValues)
-		if n < 0 || n > rows {
-			return 0, errPage
+		if n < 0 || n > p.rows {
+			return nil, nil, 0, errPage
 		}
-		b, err := p.decompress(codec, p.page, size)
+		b, err := p.decompress(p.page, size)
 		if err != nil {
-			return 0, err
+			return nil, nil, 0, err
 		}
-		if optional {
+		values := b
+		if p.optional {
 			levels, rest, ok := lengthThen(b)
 			if !ok || d.DefinitionLevelEncoding == format.RLE && !runsFit(levels, 1, n) {
-				return 0, errPage
+				return nil, nil, 0, errPage
 			}
-			b = rest
+			values = rest
 		}
-		return n, checkValues(b, d.Encoding, n)
+		err = checkValues(values, d.Encoding, n)
+		if err == nil && d.Encoding == format.RLE {
+			d.Encoding = format.Plain
+			b = append(b[:len(b)-len(values)], plainBits(values[4:], n)...)
+		}
+		return nil, b, n, err
 	case format.DataPageV2:
 		d := &h.DataPageHeaderV2.V
 		n, definitions, repetitions := int64(d.NumValues), int(d.DefinitionLevelsByteLength), int(d.RepetitionLevelsByteLength)
-		if n < 0 || n > rows || d.NumNulls < 0 || int64(d.NumNulls) > n || definitions < 0 || repetitions < 0 || definitions+repetitions > min(len(p.page), size) {
-			return 0, errPage
+		if n < 0 || n > p.rows || d.NumNulls < 0 || int64(d.NumNulls) > n || definitions < 0 || repetitions < 0 || definitions+repetitions > min(len(p.page), size) {
+			return nil, nil, 0, errPage
 		}
-		levels, b := p.page[repetitions:repetitions+definitions], p.page[repetitions+definitions:]
-		if optional && !runsFit(levels, 1, n) {
-			return 0, errPage
+		levels, b := p.page[:repetitions+definitions], p.page[repetitions+definitions:]
+		if p.optional && !runsFit(levels[repetitions:], 1, n) {
+			return nil, nil, 0, errPage
 		}
 		if !d.IsCompressed.Valid || d.IsCompressed.V {
-			var err error
-			if b, err = p.decompress(codec, b, size-definitions-repetitions); err != nil {
-				return 0, err
+			if b, err = p.decompress(b, size-len(levels)); err != nil {
+				return nil, nil, 0, err
 			}
 		}
-		return n, checkValues(b, d.Encoding, n)
+		err = checkValues(b, d.Encoding, n)
+		if err == nil && d.Encoding == format.RLE {
+			d.Encoding = format.Plain
+			b = plainBits(b[4:], n-int64(d.NumNulls))
+		}
+		return levels, b, n, err
 	}
-	return 0, nil // the library skips it, or returns an error
+	return nil, p.page, 0, nil // the library skips it, or returns an error
+}
+
+// plainBits are the truth values in runs, up to n, as bits: the library (0.32.0) takes one value for eight where it is repeated.
+func plainBits(runs []byte, n int64) []byte {
+	bits := make([]byte, 0, (n+7)/8)
+	at := int64(0)
+	add := func(bit byte) {
+		if at%8 == 0 {
+			bits = append(bits, 0)
+		}
+		bits[at/8] |= (bit & 1) << (at % 8)
+		at++
+	}
+	for len(runs) > 0 && at < n {
+		head, k := binary.Uvarint(runs) // runsFit has read it
+		runs = runs[k:]
+		if head&1 == 1 { // groups of eight
+			packed := runs[:min(head>>1, uint64(len(runs)))]
+			runs = runs[len(packed):]
+			for i := 0; i < 8*len(packed) && at < n; i++ {
+				add(packed[i/8] >> (i % 8))
+			}
+		} else if len(runs) > 0 {
+			for range min(head>>1, uint64(n-at)) {
+				add(runs[0])
+			}
+			runs = runs[1:]
+		}
+	}
+	return bits
 }
 
 // checkValues checks what an encoding says of the number of its values.
@@ -216,11 +346,32 @@ func runsFit(b []byte, bits uint64, values int64) bool {
 	return true
 }
 
+// parquetCodecs are those that decompress knows.
+var parquetCodecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd, format.Lz4Raw}
+
+// oddCodec is the error of a column whose pages are compressed by another codec, nil if there is none.
+func (p *parquetFile) oddCodec(leaf int, column string) error {
+	for _, chunks := range p.chunks {
+		if leaf < len(chunks) && !slices.Contains(parquetCodecs, chunks[leaf].Codec) {
+			name := fmt.Sprintf("an unknown codec, %d", chunks[leaf].Codec)
+			switch chunks[leaf].Codec {
+			case format.Lz4:
+				name = "LZ4 in the framing of Hadoop"
+			case format.LZO:
+				name = "LZO"
+			}
+			return &config.Error{File: p.name, Field: "column " + column, Found: "pages compressed by " + name, Allowed: "zstd, snappy, gzip, Brotli, LZ4_RAW and none",
+				Hint: "write the file again with zstd or snappy, in Python: pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW, compression='zstd')"}
+		}
+	}
+	return nil
+}
+
 // decompress returns the size bytes that were compressed, valid until the next call. It takes memory for what there is,
 // not for what the size says.
-func (p *pageChecker) decompress(codec format.CompressionCodec, b []byte, size int) (_ []byte, err error) {
+func (p *plainPages) decompress(b []byte, size int) (_ []byte, err error) {
 	var r io.Reader
-	switch codec {
+	switch p.codec {
 	case format.Uncompressed:
 		return b, nil
 	case format.Snappy: // at most 64 bytes of 3
@@ -258,7 +409,7 @@ func (p *pageChecker) decompress(codec format.CompressionCodec, b []byte, size i
 	case format.Brotli:
 		r = brotli.NewReader(bytes.NewReader(b))
 	default:
-		return nil, errPage // the library reads no other
+		return nil, errPage // parquetCodecs has no other
 	}
 	p.plain.Reset()
 	if n, err := io.Copy(&p.plain, io.LimitReader(r, int64(size)+1)); err != nil || n != int64(size) {
@@ -267,7 +418,7 @@ func (p *pageChecker) decompress(codec format.CompressionCodec, b []byte, size i
 	return p.plain.Bytes(), nil
 }
 
-func (p *pageChecker) close() {
+func (p *plainPages) close() {
 	if p.zstd != nil {
 		p.zstd.Close()
 	}

@@ -1,4 +1,4 @@
-# Writes the tables of arrow_test.go with pyarrow 26 and polars 2.1: python arrow.py data/source/testdata/arrow
+# Writes the tables of arrow_test.go and parquet_test.go with pyarrow 26 and polars 2.1: python arrow.py data/source/testdata/arrow
 import sys, datetime, decimal
 import pyarrow as pa, pyarrow.feather as feather, polars as pl
 
@@ -53,3 +53,15 @@ few = whole.slice(0, 12).combine_chunks().drop(["id"]).append_column("id", pa.ar
 write("few.arrow", few, batch=8)
 write("few-lz4.arrows", few.set_column(2, "sick", few["sick"].cast(pa.string()).dictionary_encode()), batch=8, stream=True, compression="lz4")
 pl.from_arrow(few).write_ipc(dir + "/few-polars.arrow", compression="zstd")
+
+# Pages of Parquet: of texts that shrink much and of numbers that do not, one of 4,096 bytes, without nulls.
+import pyarrow.parquet as parquet
+pages = whole.slice(0, 512).combine_chunks()
+pages = pages.cast(pages.schema.set(0, pa.field("gain", pa.float64(), nullable=False)))
+for codec in ["lz4", "gzip", "brotli"]:
+    parquet.write_table(pages, dir + "/" + codec + ".parquet", compression=codec, use_dictionary=["colour"])
+parquet.write_table(pages, dir + "/lz4-v2.parquet", compression="lz4", data_page_version="2.0", row_group_size=300)
+pl.from_arrow(pages).write_parquet(dir + "/polars-lz4.parquet", compression="lz4")
+# Truth values in runs.
+parquet.write_table(pa.table({"on": [i % 97 < 50 for i in range(1000)], "gap": [None if i % 41 == 3 else i > 200 or i % 3 == 0 for i in range(1000)], "sick": sick[:1000]}),
+                    dir + "/truths.parquet", compression="lz4", data_page_version="2.0", data_page_size=400, write_batch_size=100)

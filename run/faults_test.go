@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -26,8 +31,11 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 0, "run that many random schedules of disk faults; from 10,000 on also every fault at every call, otherwise one fault at most of them")
+	schedules = flag.Int("schedules", 100, "so many random schedules of disk faults; planted bugs are then searched for from the first one on")
+	first     = flag.Int("first", 0, "the first random schedule of disk faults")
+	every     = flag.Bool("every", false, "every fault of the disk at every call, in place of one at most of them")
 	only      = flag.String("schedule", "", "run this one schedule of disk faults, as a failure prints it")
+	share     = flag.String("share", "", "set by the test for its processes: i/n takes every n-th schedule, from the i-th on")
 )
 
 // A schedule is one life of a run directory on a simulated disk: the faults of each process that works on it. More
@@ -84,8 +92,7 @@ func (s schedule) has(f simdisk.Fault) bool {
 type world struct {
 	t     *testing.T
 	s     schedule
-	spec  string
-	mount *simdisk.Mount
+	sim   simulation
 	disk  *simdisk.Disk
 	wrap  func(vfs.FS) vfs.FS // plants a bug in the order of calls; nil: none
 	told  int                 // the last step that was told
@@ -102,12 +109,8 @@ const (
 	simLedger = "/disk/ledger.db"
 )
 
-func newWorld(t *testing.T, mount *simdisk.Mount, specs string, s schedule) *world {
-	name := "spec.yaml"
-	if s.states > 0 {
-		name = "states.yaml"
-	}
-	w := &world{t: t, s: s, spec: filepath.Join(specs, name), mount: mount, disk: simdisk.New(s.seed), seen: map[string][]byte{}, hub: map[int][]byte{}}
+func newWorld(t *testing.T, sim simulation, s schedule) *world {
+	w := &world{t: t, s: s, sim: sim, disk: simdisk.New(s.seed), seen: map[string][]byte{}, hub: map[int][]byte{}}
 	w.disk.MkdirAll("/disk", 0o700)
 	w.disk.SyncDir("/")
 	pace := []time.Duration{200, 60, 0}[s.seed%3] * time.Millisecond
@@ -117,12 +120,12 @@ func newWorld(t *testing.T, mount *simdisk.Mount, specs string, s schedule) *wor
 
 // on is where the world's run is; d is its disk or a copy.
 func (w *world) on(d *simdisk.Disk) *disk {
-	w.mount.Disk = d
+	w.sim.mount.Disk = d
 	files := vfs.FS(d)
 	if w.wrap != nil {
 		files = w.wrap(d)
 	}
-	return &disk{runlog.Disk{FS: files}, ledger.Disk{FS: d, SQLite: w.mount.Name}}
+	return &disk{runlog.Disk{FS: files}, ledger.Disk{FS: d, SQLite: w.sim.mount.Name}}
 }
 
 func (w *world) env() Env {
@@ -146,6 +149,13 @@ func (w *world) env() Env {
 	}
 }
 
+// job is a copy of the prepared job, for one process.
+func (w *world) job() *Job {
+	job := *w.sim.jobs[w.s.states]
+	job.StateEvery = max(0, w.s.states)
+	return &job
+}
+
 // process does what a user does next: begin, or go on with what is there.
 func (w *world) process(plan map[int]simdisk.Fault) error {
 	ctx := context.Background()
@@ -162,16 +172,7 @@ func (w *world) process(plan map[int]simdisk.Fault) error {
 		for _, name := range w.disk.Names(simDir) { // killed before there was a run
 			w.disk.Remove(filepath.Join(simDir, name))
 		}
-		spec, err := LoadSpec(w.spec, nil)
-		if err != nil {
-			return err
-		}
-		job, err := Prepare(spec)
-		if err != nil {
-			return err
-		}
-		job.StateEvery = w.s.states
-		_, _, err = Fit(ctx, job, env)
+		_, _, err := Fit(ctx, w.job(), env)
 		return err
 	}()
 	w.calls = append(w.calls, w.disk.Calls())
@@ -319,15 +320,26 @@ func (w *world) check() error {
 
 // tally counts outcomes.
 type tally struct {
-	ran, unnoticed int
-	ways           map[string]int
+	Calls                     [len(kinds)]int // of a run of each kind without faults
+	Single, Random, Unnoticed int
+	Ways                      map[string]int // how runs were settled that did not resume
+}
+
+func (c *tally) add(other tally) {
+	c.Calls = other.Calls
+	c.Single += other.Single
+	c.Random += other.Random
+	c.Unnoticed += other.Unnoticed
+	for way, n := range other.Ways {
+		c.Ways[way] += n
+	}
 }
 
 // play runs one schedule with all randomness and time fixed. plant, if set, plants a bug.
-func play(t *testing.T, mount *simdisk.Mount, spec string, s schedule, plant func(*world)) (w *world, err error) {
+func play(t *testing.T, sim simulation, s schedule, plant func(*world)) (w *world, err error) {
 	cryptotest.SetGlobalRandom(t, s.seed)
 	synctest.Test(t, func(t *testing.T) {
-		w = newWorld(t, mount, spec, s)
+		w = newWorld(t, sim, s)
 		if plant != nil {
 			plant(w)
 		}
@@ -336,123 +348,187 @@ func play(t *testing.T, mount *simdisk.Mount, spec string, s schedule, plant fun
 	return w, err
 }
 
-// smallSpec writes a table of 20 synthetic rows and the specs of runs over it on the simulated disk, and returns their directory.
-func smallSpec(t *testing.T) string {
+// A simulation plays schedules on one mount. The jobs are prepared once: Prepare reads no simulated disk.
+type simulation struct {
+	mount *simdisk.Mount
+	jobs  map[int]*Job // by kind of run
+}
+
+// newSimulation writes a table of 6 synthetic rows, and prepares runs over it on the simulated disk.
+func newSimulation(t *testing.T) simulation {
 	t.Helper()
+	// A release spans sectors. Schema and accountant are such that a process spends its time on files.
+	const wide = 100
 	dir := t.TempDir()
 	var rows strings.Builder
-	columns := strings.Builder{}
-	const wide = 100 // so that a release spans sectors
-	for j := range wide {
-		fmt.Fprintf(&columns, "  - {name: x%d, source: synthetic, type: numeric, min: 0, max: 1, encode: linear}\n", j)
-		fmt.Fprintf(&rows, "x%d,", j)
-	}
-	rows.WriteString("y\n")
-	for i := range 20 {
+	for i := range 6 {
+		fmt.Fprint(&rows, i%2)
 		for j := range wide {
-			fmt.Fprintf(&rows, "%d,", (i+j)%2)
+			fmt.Fprintf(&rows, " %d:%d", j+1, (i+j)%2)
 		}
-		fmt.Fprintf(&rows, "%d\n", i%2)
+		rows.WriteString("\n")
 	}
-	files := map[string]string{
-		"rows.csv":    rows.String(),
-		"schema.yaml": "dataset: small\nrows: 20\nformat: {kind: csv, header: true}\ncolumns:\n" + columns.String() + "  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n",
-		"spec.yaml": fmt.Sprintf("data: %[1]s/rows.csv\nschema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\nout: %[3]s\n"+
-			"privacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove, accountant: rdp}\nmethod: {name: gd, steps: 4, rate: 0.5}\n", dir, simLedger, simDir),
-	}
-	files["states.yaml"] = strings.Replace(files["spec.yaml"], "{name: gd, steps: 4,", "{name: sgd, steps: 5, batch: 10,", 1) // gd saves no states
-	for name, text := range files {
+	for name, text := range map[string]string{
+		"rows.txt": rows.String(),
+		"schema.yaml": fmt.Sprintf("dataset: small\nrows: 6\nformat: {kind: libsvm}\nfeatures: %d\n"+
+			"columns:\n  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n", wide),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return dir
+	// Witnesses of ledgers are on the simulated disk, where this is a directory. Sketches of tables are not, and there are none.
+	t.Setenv("XDG_STATE_HOME", "/dev/null/state")
+	sim := simulation{simdisk.NewMount(), map[int]*Job{}}
+	for _, kind := range kinds {
+		method := "{name: gd, steps: 4, rate: 0.5}"
+		if kind > 0 { // gd saves no states
+			method = "{name: sgd, steps: 5, batch: 0, rate: 0.5}"
+		}
+		path := filepath.Join(dir, fmt.Sprintf("spec%d.yaml", kind))
+		text := fmt.Sprintf("data: %[1]s/rows.txt\nschema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\nout: %[3]s\n"+
+			"privacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove, accountant: gdp}\nmethod: %[4]s\n", dir, simLedger, simDir, method)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		spec, err := LoadSpec(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sim.jobs[kind], err = Prepare(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sim
 }
 
 // judge reports a schedule that broke an invariant. A lying disk and a damaged read may do so.
 func (c *tally) judge(t *testing.T, w *world, s schedule, err error) {
-	c.ran++
 	for _, way := range w.ways {
-		c.ways[way+" ("+s.String()+")"]++
+		c.Ways[way+" ("+s.String()+")"]++
 	}
 	switch {
 	case err == nil:
 	case s.has(simdisk.Lie) && w.disk.Lies() > 0 || s.has(simdisk.Corrupt):
-		c.unnoticed++
+		c.Unnoticed++
 	default:
 		t.Errorf("%v\n  %s\n  repeat with: go test ./run -run TestDiskFaults -schedule %s", err, strings.Join(w.trace, "\n  "), s)
 	}
 }
 
+// The schedules are shared among a process for each core: the source of random numbers is one for a process.
 func TestDiskFaults(t *testing.T) {
 	race.Skip(t) // its checks of pointers know no memory of SQLite's
-	mount, spec := simdisk.NewMount(), smallSpec(t)
-	c := tally{ways: map[string]int{}}
-	began := time.Now()
-	if *only != "" {
+	switch {
+	case *only != "":
 		s, err := parseSchedule(*only)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := play(t, mount, spec, s, nil)
+		w, err := play(t, newSimulation(t), s, nil)
 		t.Log(strings.Join(w.trace, "\n"), w.calls, w.ways)
 		if err != nil {
 			t.Error(err)
 		}
 		return
-	}
-	var calls [3]int
-	for i := range calls {
-		w, err := play(t, mount, spec, schedule{states: kinds[i]}, nil)
+	case *share != "":
+		b, err := json.Marshal(playShare(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls[i] = w.calls[0]
+		fmt.Printf("%s%s\n", tallied, b)
+		return
+	}
+	began := time.Now()
+	total := tally{Ways: map[string]int{}}
+	n := runtime.GOMAXPROCS(0)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		args := []string{"-test.run=^TestDiskFaults$", fmt.Sprintf("-schedules=%d", *schedules), fmt.Sprintf("-first=%d", *first), fmt.Sprintf("-every=%t", *every), fmt.Sprintf("-share=%d/%d", i, n)}
+		if at, ok := t.Deadline(); ok {
+			args = append(args, fmt.Sprintf("-test.timeout=%v", time.Until(at)))
+		}
+		c := exec.CommandContext(t.Context(), os.Args[0], args...)
+		c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=800") // one goroutine works at a time, and little memory is in use
+		group.Go(func() {
+			out, err := c.CombinedOutput()
+			mu.Lock()
+			defer mu.Unlock()
+			text, part := "", tally{}
+			for line := range strings.Lines(string(out)) {
+				if counts, ok := strings.CutPrefix(line, tallied); ok {
+					err = errors.Join(err, json.Unmarshal([]byte(counts), &part))
+				} else {
+					text += line
+				}
+			}
+			if err != nil || part.Calls[0] == 0 {
+				t.Errorf("%v\n%s", err, text)
+			}
+			total.add(part)
+		})
+	}
+	group.Wait()
+	t.Logf("%d calls of a run, %d with states, %d of an owner; %d schedules of one fault, and %d random ones from number %d on, in %v; %d unnoticed", total.Calls[0], total.Calls[1], total.Calls[2], total.Single, total.Random, *first, time.Since(began).Round(time.Second), total.Unnoticed)
+	for way, n := range total.Ways {
+		t.Logf("settled, not resumed (%d times): %s", n, way)
+	}
+}
+
+const tallied = "tally of disk faults: "
+
+// playShare plays every n-th schedule. It stops at a failure.
+func playShare(t *testing.T) tally {
+	var mine, of, n int
+	if _, err := fmt.Sscanf(*share, "%d/%d", &mine, &of); err != nil {
+		t.Fatal(err)
+	}
+	sim := newSimulation(t)
+	c := tally{Ways: map[string]int{}}
+	turn := func() bool { // whether the next schedule is of this share
+		n++
+		return !t.Failed() && n%of == mine
+	}
+	for i := range c.Calls {
+		w, err := play(t, sim, schedule{states: kinds[i]}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Calls[i] = w.calls[0]
 	}
 	// One fault at each call of a run, another at the next; at every third of a run with states, at every second of an owner.
-	share := [3]int{len(simdisk.All()), 3 * len(simdisk.All()), 2 * len(simdisk.All())}
-	random := max(100, *schedules)
-	for _, text := range []string{
-		"412:2:149=3:28=7,281=7,332=4:417=5", // the files of a run that did not begin were removed before its run.json
-	} {
-		s, err := parseSchedule(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := play(t, mount, spec, s, nil)
-		c.judge(t, w, s, err)
-	}
-	known := c.ran
-	stop := func() bool { return t.Failed() && !testing.Verbose() }
-	for i, n := range calls {
-		for at := range n {
+	sparse := [len(kinds)]int{len(simdisk.All()), 3 * len(simdisk.All()), 2 * len(simdisk.All())}
+	for i, calls := range c.Calls {
+		for at := range calls {
 			for k, f := range simdisk.All() {
-				if stop() || *schedules < 10_000 && (at+k)%share[i] != 0 {
+				if !*every && (at+k)%sparse[i] != 0 || !turn() {
 					continue
 				}
 				s := schedule{seed: uint64(at), states: kinds[i], plans: []map[int]simdisk.Fault{{at: f}}}
 				if f == simdisk.Lie {
 					s.plans[0][at+1+int(rand.New(rand.NewPCG(uint64(at), 1)).IntN(40))] = simdisk.Drop
 				}
-				w, err := play(t, mount, spec, s, nil)
+				w, err := play(t, sim, s, nil)
 				c.judge(t, w, s, err)
+				c.Single++
 			}
 		}
 	}
-	all := c.ran - known
-	for i := range random {
-		if stop() {
-			break
+	for i := range *schedules {
+		if !turn() {
+			continue
 		}
-		s := randomSchedule(uint64(i), slices.Max(calls[:]))
-		w, err := play(t, mount, spec, s, nil)
+		s := randomSchedule(uint64(*first+i), mostCalls)
+		w, err := play(t, sim, s, nil)
 		c.judge(t, w, s, err)
+		c.Random++
 	}
-	t.Logf("%d calls of a run, %d with states, %d of an owner; %d schedules of one fault, %d random ones, in %v; %d unnoticed", calls[0], calls[1], calls[2], all, c.ran-all-known, time.Since(began).Round(time.Second), c.unnoticed)
-	for way, n := range c.ways {
-		t.Logf("settled, not resumed (%d times): %s", n, way)
-	}
+	return c
 }
+
+// mostCalls is about the calls of a run with states. Random schedules do not depend on their exact number.
+const mostCalls = 650
 
 // kinds are those of runs: without and with saved states, and of an owner of a network.
 var kinds = [3]int{0, 2, -1}
@@ -496,7 +572,7 @@ func (l late) Rename(from, to string) error {
 // Bugs that are planted in the disk or in the order of calls are found by one of the first 10,000 random schedules.
 func TestPlantedDiskBugs(t *testing.T) {
 	race.Skip(t)
-	mount, spec := simdisk.NewMount(), smallSpec(t)
+	sim := newSimulation(t)
 	token := runlog.TokenFile + pending
 	for _, bug := range []struct {
 		name  string
@@ -511,7 +587,7 @@ func TestPlantedDiskBugs(t *testing.T) {
 		{"no sync of the token", 0, 3, unsynced(named(runlog.TokenFile))},
 		{"no sync of the run directory's names", 0, 1, unsynced(func(path string) bool { return path == simDir })},
 		{"no sync of the ledger", 0, 1, unsynced(named(filepath.Base(simLedger)))},
-		{"no sync of the ledger's journal", 0, 81, unsynced(named(filepath.Base(simLedger) + "-journal"))},
+		{"no sync of the ledger's journal", 0, 113, unsynced(named(filepath.Base(simLedger) + "-journal"))},
 		{"no sync of the ledger's directory", 0, 1, unsynced(func(path string) bool { return path == filepath.Dir(simLedger) })},
 		{"the token is written late", 0, 66, func(w *world) {
 			held := ""
@@ -524,16 +600,16 @@ func TestPlantedDiskBugs(t *testing.T) {
 		find := func(n uint64) (err error) {
 			s := randomSchedule(n, 500)
 			s.states = bug.kind
-			if _, err = play(t, mount, spec, s, bug.plant); err == nil {
+			if _, err = play(t, sim, s, bug.plant); err == nil {
 				return nil
 			}
-			if _, own := play(t, mount, spec, s, nil); own != nil {
+			if _, own := play(t, sim, s, nil); own != nil {
 				t.Errorf("fails without a planted bug, too: %v: %s", own, s)
 			}
 			return err
 		}
 		found, err := bug.first, error(nil)
-		if *schedules > 0 {
+		if *schedules > 100 {
 			found = 0
 		} else if err = find(found); err == nil {
 			found = 0

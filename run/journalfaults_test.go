@@ -22,14 +22,7 @@ import (
 // in its order; the hub is a list that outlives every crash. A draw is 64 random bytes as numbers.
 func (w *world) owner(ctx context.Context, env Env) (err error) {
 	d := env.disk
-	spec, err := LoadSpec(w.spec, nil)
-	if err != nil {
-		return err
-	}
-	job, err := Prepare(spec)
-	if err != nil {
-		return err
-	}
+	job := w.job()
 	job.Owner = &Owner{Activations: activations}
 	s := NewSession(job, env, simDir, false)
 	defer s.Close()

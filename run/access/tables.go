@@ -169,10 +169,11 @@ func sketchOf(rows []uint64) []uint64 {
 	if len(least) > sketchSize {
 		return least[:sketchSize:sketchSize]
 	}
-	var b [8]byte
 	for len(least) < sketchSize {
-		rand.Read(b[:])
-		least = append(least, binary.LittleEndian.Uint64(b[:]))
+		b := make([]byte, 8*(sketchSize-len(least)))
+		for rand.Read(b); len(b) > 0; b = b[8:] {
+			least = append(least, binary.LittleEndian.Uint64(b))
+		}
 		slices.Sort(least)
 		least = slices.Compact(least)
 	}

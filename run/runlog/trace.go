@@ -181,7 +181,7 @@ func (d Disk) Sync(dir string) error {
 
 // rewrite writes the content of a file where it stands.
 func rewrite(f vfs.File) error {
-	b := make([]byte, 1<<20)
+	b := make([]byte, 1<<16)
 	for at := int64(0); ; {
 		n, err := f.ReadAt(b, at)
 		if _, err := f.WriteAt(b[:n], at); err != nil {

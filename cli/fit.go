@@ -183,7 +183,9 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 func fitCommand() *cobra.Command {
 	var quiet, asJSON bool
 	var resume string
+	var again bool
 	var workers workerFlags
+	var owner ownerLog
 	c := &cobra.Command{
 		Use:   "fit [spec.yaml | table]",
 		Short: "Train a model under a privacy budget",
@@ -191,16 +193,26 @@ func fitCommand() *cobra.Command {
 directory with the model, the log of all releases, and a report.
 
 Settings come from a spec file, from flags, or from both; a flag overrides the
-file. --resume DIR continues a run that was stopped or killed.
+file. --resume DIR continues a run that was stopped or killed. With --or-resume a
+scheduler can start the same command again and again: it begins the run in --out
+once, continues it, and does nothing when the run is finished.
 
 ` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit t.csv --schema s.yaml --label y --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
+			if owner.on() && asJSON {
+				return usageError("--json: found beside --owner-log; allowed is one of them: the object holds times")
+			}
+			if err := owner.open(c); err != nil {
+				return err
+			}
+			opening := false // rows
+			defer func() { owner.end(err, opening) }()
 			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
 			warn := warner(c)
 			env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
-			workers.quiet = quiet
+			workers.quiet, workers.owner = quiet, &owner
 			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
 			var job *run.Job
 			dir := resume
@@ -238,10 +250,21 @@ file. --resume DIR continues a run that was stopped or killed.
 						return err
 					}
 				}
+				if again {
+					begun, err := run.Began(job)
+					if err != nil {
+						return err
+					}
+					if begun {
+						resume, dir = spec.Out, spec.Out
+						env.Ledger, env.Void, env.TestOverlaps = spec.Ledger, spec.Void, spec.TestOverlaps
+					}
+				}
 			}
 			if err := workers.listen(c, resume, &env); err != nil {
 				return err
 			}
+			opening = true
 			var info *runlog.Info
 			if resume != "" {
 				info, err = run.Resume(c.Context(), dir, env)
@@ -265,6 +288,8 @@ file. --resume DIR continues a run that was stopped or killed.
 	c.Flags().Bool("void", false, voids)
 	addOutput(c.Flags(), &asJSON, &quiet, "")
 	c.Flags().StringVar(&resume, "resume", "", "continue the run in this directory")
+	c.Flags().BoolVar(&again, "or-resume", false, "if --out holds this spec's run, continue it, or do nothing if it is finished")
+	owner.add(c.Flags())
 	workers.add(c.Flags())
 	return c
 }
@@ -273,12 +298,12 @@ file. --resume DIR continues a run that was stopped or killed.
 func onlyResume(c *cobra.Command, args []string) error {
 	given := strings.Join(args, " ")
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps"}, f.Name) {
+		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps", "owner-log"}, f.Name) {
 			given = "--" + f.Name
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void and --test-overlaps is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --test-overlaps and --owner-log is allowed", given)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -17,6 +18,7 @@ type workerFlags struct {
 	address, key string
 	count        int
 	quiet        bool
+	owner        *ownerLog
 	away         *shards.Coordinator // nil: the rows are here
 }
 
@@ -65,7 +67,7 @@ func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) erro
 	}
 	env.Shards = &run.Shards{Secret: key.Secret, Carrier: w.away}
 	if !w.quiet {
-		fmt.Fprintf(c.ErrOrStderr(), "waiting for the workers of %d shards at %s\n", w.count, w.away.URL)
+		w.owner.say(c, "waiting for the workers of %d shards at %s", w.count, w.away.URL)
 	}
 	return nil
 }
@@ -74,6 +76,8 @@ func workerCommand() *cobra.Command {
 	var o shards.Options
 	var key, shard string
 	var quiet bool
+	var index int
+	var owner ownerLog
 	c := &cobra.Command{
 		Use:   "worker [spec.yaml]",
 		Short: "Hold a shard of the rows of a fit on another machine",
@@ -87,10 +91,21 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 (umask 077; head -c 32 /dev/urandom > key) makes a key.`,
 		Example: "  sotto fit sotto.yaml --workers 10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub 10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			var err error
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := owner.open(c); err != nil {
+				return err
+			}
+			defer func() { owner.end(err, as[*shards.RowsError](err)) }()
 			if o.Spec, err = specOf(c, args); err != nil {
 				return err
+			}
+			switch counted := c.Flags().Changed("index"); {
+			case counted && (shard != "" || o.Count < 1 || index < 0 || index >= o.Count):
+				return usageError("--index: found %d with --shards %d; allowed is from 0 to less than --shards, without --shard", index, o.Count)
+			case counted:
+				o.Index, shard = index, fmt.Sprintf("%d/%d", index+1, o.Count)
+			case o.Count != 0:
+				return usageError("--shards: found it without --index; allowed are both, or --shard I/N")
 			}
 			if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
 				return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
@@ -103,10 +118,14 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 			}
 			o.Warn = warner(c)
 			if !quiet {
-				o.Notice = func(text string) { fmt.Fprintf(c.ErrOrStderr(), "shard %s: %s\n", shard, text) }
+				o.Notice = func(text string) { owner.say(c, "shard %s: %s", shard, text) }
 			}
 			o.Cores = runtime.GOMAXPROCS(0)
-			return shards.Work(c.Context(), o)
+			err = shards.Work(c.Context(), o)
+			if err == nil && c.Context().Err() != nil { // not done: a scheduler starts it again
+				err = fmt.Errorf("stopped; the run waits for a worker of shard %s (%w)", shard, context.Canceled)
+			}
+			return err
 		},
 	}
 	f := c.Flags()
@@ -114,7 +133,10 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 	f.Bool("lab", false, "lab: the spec has a seed")
 	f.StringVar(&o.URL, "hub", "", "address at which the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
-	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required)")
+	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required, or --index and --shards)")
+	f.IntVar(&index, "index", 0, "number of the shard from 0, as an indexed job of Kubernetes counts (with --shards, in place of --shard)")
+	f.IntVar(&o.Count, "shards", 0, "number of shards (with --index)")
+	owner.add(f)
 	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")
 	return c
 }

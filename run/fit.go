@@ -383,7 +383,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		s.disk().FS.SyncDir(dir)
 		// This process holds the lock, and removes its file last, so no other process is in the directory
 		// yet.
-		for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, lockFile} {
+		for _, name := range beginning {
 			s.disk().FS.Remove(filepath.Join(dir, name))
 		}
 		s.unlockDir()
@@ -405,6 +405,9 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	return undo, nil
 }
+
+// beginning are the files in a run directory before it has run.json. The lock file is last.
+var beginning = []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, lockFile}
 
 // missingDirs are the directories that have to be made for dir, deepest first.
 func missingDirs(disk vfs.FS, dir string) (missing []string) {

@@ -32,9 +32,15 @@ type Options struct {
 	Warn   func(string) // receives what only the owner of the rows may see; may be nil
 }
 
+// A RowsError is an error that may depend on rows: it is for their owner only (R11).
+type RowsError struct{ Err error }
+
+func (e *RowsError) Error() string { return e.Err.Error() }
+func (e *RowsError) Unwrap() error { return e.Err }
+
 // Work reads the shard and answers the coordinator until its run is done or the context ends. It waits while
 // there is no coordinator. A mistake in the options, also one that only the coordinator detects, is a
-// *run.InputError or a *config.Error.
+// *run.InputError or a *config.Error. What reading the rows or the coordinator's view of them gives is a *RowsError.
 func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}
@@ -135,7 +141,7 @@ func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell 
 		var unfit *remote.Unfit
 		switch {
 		case errors.As(err, &unfit):
-			return &run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit}
+			return &RowsError{&run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit}}
 		case err != nil:
 			tell(err.Error()) // not of this shard's coordinator; there is no answer
 		}
@@ -161,6 +167,11 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 	}
 	// The coordinator reserves for the rows, in its own ledger.
 	gate := access.Gate{Dropped: o.Spec.Dropped(o.Warn)}
+	defer func() {
+		if err != nil {
+			err = &RowsError{err}
+		}
+	}()
 	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne})
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package cli
+
+import (
+	"io"
+	"os"
+)
+
+// redirect returns standard error. A crash writes its trace there.
+func redirect(*os.File) (before io.Writer, err error) { return os.Stderr, nil }

@@ -32,7 +32,7 @@ func (w *workerFlags) close(done bool) {
 func (w *workerFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&w.address, "workers", "", "address to listen on for workers, which hold the rows, instead of --data (sotto worker)")
 	f.IntVar(&w.count, "shards", 0, "number of shards (with --workers)")
-	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share (with --workers)")
+	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share, or - for standard input (with --workers)")
 }
 
 // listen opens the coordinator's side if the flags ask for workers.
@@ -113,6 +113,9 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 			if o.Index, o.Count, err = shards.ParseShard(shard); err != nil {
 				return err
 			}
+			if key == "-" && (o.Spec.Data == "-" || o.Spec.Data == "/dev/stdin") {
+				return usageError("--key -: found beside --data -; allowed is one of them: standard input is read once")
+			}
 			if o.Key, err = shards.ReadKey(key); err != nil {
 				return err
 			}
@@ -132,7 +135,7 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "holdout", "method", "accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
 	f.StringVar(&o.URL, "hub", "", "address at which the coordinator listens (required)")
-	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share (required)")
+	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share, or - for standard input (required)")
 	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required, or --index and --shards)")
 	f.IntVar(&index, "index", 0, "number of the shard from 0, as an indexed job of Kubernetes counts (with --shards, in place of --shard)")
 	f.IntVar(&o.Count, "shards", 0, "number of shards (with --index)")

@@ -39,6 +39,8 @@ type Content struct {
 	Digest [sha256.Size]byte
 	// Parts are the digests of the files, for a table of several.
 	Parts [][sha256.Size]byte
+	// Also are other digests of the whole content, as that of rows in parts without their order.
+	Also [][sha256.Size]byte
 	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
 	// has no key, and for a packed table without hashes under this key.
 	Rows []uint64
@@ -49,6 +51,52 @@ type RowKey struct {
 	Secret []byte
 	// Text says that it is a key of builds before 24 November 2026, which hashed the text of a row (ADR 44).
 	Text bool
+}
+
+// A RowSum identifies a table's rows by their content alone, without their order: it is the sum of a hash of each raw row, modulo
+// 2²⁵⁶, and their number. Those of parts of a table add up to that of the table, however it is divided. It leaves memory only
+// under a key (R4).
+type RowSum [5]uint64
+
+// SumRows returns the sum of hashes of raw rows. They have to be under one key, which SumKey is.
+func SumRows(rows []uint64) (s RowSum) {
+	var row [8]byte
+	for _, h := range rows {
+		binary.LittleEndian.PutUint64(row[:], h)
+		wide := sha256.Sum256(row[:])
+		var one RowSum
+		for i := range 4 {
+			one[i] = binary.LittleEndian.Uint64(wide[8*i:])
+		}
+		one[4] = 1
+		s.Add(one)
+	}
+	return s
+}
+
+// Add adds another sum.
+func (s *RowSum) Add(other RowSum) {
+	var carry uint64
+	for i := range 4 {
+		s[i], carry = bits.Add64(s[i], other[i], carry)
+	}
+	s[4] += other[4]
+}
+
+// Digest is the digest of a table with these rows.
+func (s RowSum) Digest() [sha256.Size]byte {
+	text := []byte("sotto: rows in any order/1")
+	for _, v := range s {
+		text = binary.LittleEndian.AppendUint64(text, v)
+	}
+	return sha256.Sum256(text)
+}
+
+// SumKey is the key of hashes of raw rows that several machines add up. It is public, so that the sum is the same in each run; what
+// is made with it is as secret as a digest of the rows.
+func SumKey() *RowKey {
+	secret := sha256.Sum256([]byte("sotto: hashes of rows that machines add up/1"))
+	return &RowKey{Secret: secret[:]}
 }
 
 // A rowHasher makes a keyed hash of each raw row: of all its cells, those of ignored columns included, in

@@ -370,3 +370,23 @@ func BenchmarkRowHashes(b *testing.B) {
 		})
 	}
 }
+
+// The sum of rows depends on which rows there are, not on their order, their division, or the form of the file; two equal rows
+// count twice.
+func TestRowSum(t *testing.T) {
+	sum := func(rows ...uint64) RowSum { return SumRows(rows) }
+	parts := sum(3, 1)
+	parts.Add(sum())
+	parts.Add(sum(2))
+	if parts != sum(1, 2, 3) || parts.Digest() != sum(2, 3, 1).Digest() {
+		t.Error("a sum depends on the order or the division of rows")
+	}
+	for _, other := range []RowSum{sum(), sum(1, 2), sum(1, 2, 3, 3), sum(1, 2, 4), sum(1, 2, 2)} {
+		if other == parts || other.Digest() == parts.Digest() {
+			t.Error("other rows have the same sum")
+		}
+	}
+	if k := SumKey(); k.Text || !slices.Equal(k.Secret, SumKey().Secret) {
+		t.Error("the key of sums is not the same each time")
+	}
+}

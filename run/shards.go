@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
@@ -77,8 +78,21 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	if n := s.shards.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
 		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.Job.Facts.Rows)
 	}
-	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests())
+	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests(), s.unordered()...)
 	return map[string]int{"rows": s.shards.Rows()}, err
+}
+
+// unordered is the digest of all rows, however they are divided and ordered; none if a shard does not know its own.
+func (s *Session) unordered() (digests [][sha256.Size]byte) {
+	var all data.RowSum
+	for i := range s.shards.Digests() {
+		sum, ok := s.shards.SumOf(i)
+		if !ok {
+			return nil
+		}
+		all.Add(data.RowSum(sum))
+	}
+	return [][sha256.Size]byte{all.Digest()}
 }
 
 // together returns the digest of a table in parts: for one part, its own.

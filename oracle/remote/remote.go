@@ -41,6 +41,7 @@ type Shards struct {
 	session *session
 	from    []int // private: row at which a shard begins, and the end
 	digests [][32]byte
+	sums    [][5]uint64         // of their rows
 	is      [][sha256.Size]byte // what stands for each
 	forms   formCache
 	asked   uint64
@@ -81,13 +82,15 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	}
 	rows := make([]int, carrier.Shards())
 	s.digests, s.is = make([][32]byte, len(rows)), make([][sha256.Size]byte, len(rows))
+	s.sums = make([][5]uint64, len(rows))
 	sketches := make([][]byte, len(rows))
 	err = s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}}, func(i int, answer []byte) error {
-		if len(answer) != 8+32+sketchRows*sketchSize {
+		if len(answer) != helloSize+sketchRows*sketchSize {
 			return errSealed
 		}
 		rows[i], s.digests[i] = int(binary.LittleEndian.Uint64(answer)), [32]byte(answer[8:])
-		s.is[i], sketches[i] = identity(s.digests[i], terms), bytes.Clone(answer[8+32:])
+		binary.Decode(answer[8+32:], binary.LittleEndian, &s.sums[i])
+		s.is[i], sketches[i] = identity(s.digests[i], terms), bytes.Clone(answer[helloSize:])
 		return nil
 	})
 	if err != nil {
@@ -143,6 +146,9 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 
 const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
+// helloSize is the bytes of the number of rows, their digest and their sum in the answer to a hello.
+const helloSize = 8 + 32 + 5*8
+
 // largest message, in bytes: the two vectors of a line and its steps, or a Hessian.
 func largest(dim int) int {
 	numbers := 2 * dim
@@ -161,6 +167,12 @@ func (s *Shards) RowsOf(i int) int { return s.from[i+1] - s.from[i] }
 // Digests of the shards' contents, in their order. They leave memory only under a key, as a table's
 // (R4).
 func (s *Shards) Digests() [][32]byte { return s.digests }
+
+// SumOf is the data.RowSum of shard i's rows: it does not depend on their order. False if the shard does not know it. It leaves
+// memory only under a key, as a digest does.
+func (s *Shards) SumOf(i int) (sum [5]uint64, ok bool) {
+	return s.sums[i], s.sums[i] != [5]uint64{} || s.RowsOf(i) == 0
+}
 
 // Format prints no more than what it is.
 func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards") }

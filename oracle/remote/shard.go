@@ -22,6 +22,7 @@ type ShardConfig struct {
 	Rows   private.Summer
 	Facts  oracle.Public // of the whole table
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
+	Sum    [5]uint64     // data.RowSum of its rows, likewise; zero if nobody knows it
 	Terms  map[string][]byte
 	Secret *Secret
 	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards share
@@ -147,6 +148,9 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 			}
 		}
 		dst = append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...)
+		for _, v := range s.cfg.Sum {
+			dst = binary.LittleEndian.AppendUint64(dst, v)
+		}
 		return sketchOf(s.hashed()).append(dst), nil
 	}
 	if q.Is != s.is {

@@ -103,18 +103,25 @@ type Opened struct {
 	void    []string // protected datasets whose guarantee the access ends, or has been ended
 	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
 	own     bool     // the access is recorded under the schema's dataset
+	sum     data.RowSum
 }
 
 // Digest is the digest of the content. It leaves memory only under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Parts are the digests of the parts of a table on several machines or in several files.
-func (o *Opened) Parts() [][sha256.Size]byte { return o.parts }
+// Parts are the digests of the parts of a table on several machines or in several files. Other digests of the whole are among
+// them: a ledger compares all of them.
+func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Also, o.parts) }
 
-// digests are those of the whole content and of its parts.
+// RowSum identifies the rows of a worker without their order. It is zero for a packed table, which keeps no such hashes.
+func (o *Opened) RowSum() data.RowSum { return o.sum }
+
+// digests are those of the whole content, of which there are wholes, and of its parts.
 func (o *Opened) digests() [][sha256.Size]byte {
-	return slices.Concat([][sha256.Size]byte{o.content.Digest}, o.parts)
+	return slices.Concat([][sha256.Size]byte{o.content.Digest}, o.content.Also, o.parts)
 }
+
+func (o *Opened) wholes() int { return 1 + len(o.content.Also) }
 
 // Same reports whether two tables have the same content. For rows on several machines or in several files one equal part is
 // enough.
@@ -185,13 +192,13 @@ func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
 }
 
 // Remote decides about rows on other machines. Only the digests of the parts are known, and digest, which
-// stands for all rows.
-func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte) (*Opened, error) {
+// stands for all rows, as each of also does.
+func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte, also ...[sha256.Size]byte) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
 	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Empty(schema), parts: parts, gate: g}, path: "the workers' rows"}
-	return in.o, in.Admit(ctx, &data.Content{Digest: digest})
+	return in.o, in.Admit(ctx, &data.Content{Digest: digest, Also: also})
 }
 
 // Close closes the ledger.
@@ -241,8 +248,10 @@ type admission struct {
 // RowKey implements data.Gate. Tables that are neither remembered nor compared need no hashes.
 func (a *admission) RowKey() *data.RowKey {
 	switch a.o.purpose {
-	case Predict, Worker, Synthetic:
+	case Predict, Synthetic:
 		return nil
+	case Worker:
+		return data.SumKey()
 	}
 	return a.gate.tables.key
 }
@@ -253,6 +262,9 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 		a.o.parts = c.Parts
 	}
 	switch a.o.purpose {
+	case Worker:
+		a.o.sum = data.SumRows(c.Rows)
+		c.Rows = nil // under a key that is no owner's
 	case Test:
 		if err := a.overlap(); err != nil {
 			return err
@@ -313,7 +325,7 @@ func (a *admission) matches() []match {
 	})
 	var found []match
 	for _, k := range g.known {
-		m := match{Known: k, whole: k.Marks[here[0]]}
+		m := match{Known: k, whole: slices.ContainsFunc(here[:a.o.wholes()], func(mark [sha256.Size]byte) bool { return k.Marks[mark] })}
 		m.accessed = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Accessed[mark] })
 		if m.whole || m.accessed || slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
 			found = append(found, m)

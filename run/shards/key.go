@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 
@@ -23,9 +24,16 @@ type Key struct {
 	proof  *tls.Config // of a connection between two of them
 }
 
-// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. An error in the
+// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. "-" is standard input. An error in the
 // file is a *run.InputError.
 func ReadKey(path string) (*Key, error) {
+	if path == "-" {
+		b, err := io.ReadAll(io.LimitReader(os.Stdin, remote.SecretSize+1))
+		if err != nil {
+			return nil, &run.InputError{Where: "--key -", Err: err}
+		}
+		return newKey("--key -", b)
+	}
 	fail := func(format string, args ...any) (*Key, error) {
 		return nil, &run.InputError{Where: path, Err: fmt.Errorf(format, args...)}
 	}
@@ -49,9 +57,14 @@ func ReadKey(path string) (*Key, error) {
 	if err != nil {
 		return fail("%v", err)
 	}
+	return newKey(path, b)
+}
+
+// newKey takes the bytes of a key; where says whence they are.
+func newKey(where string, b []byte) (*Key, error) {
 	secret, err := remote.NewSecret(b)
 	if err != nil {
-		return fail("found a key of %d bytes; allowed are %d", len(b), remote.SecretSize)
+		return nil, &run.InputError{Where: where, Err: fmt.Errorf("found a key of %d bytes; allowed are %d", len(b), remote.SecretSize)}
 	}
 	proof, err := proofOf(b)
 	return &Key{secret, proof}, err

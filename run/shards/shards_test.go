@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/shards"
@@ -566,4 +568,54 @@ func (s *site) offJob(out string) *run.Job {
 	job, err := run.Prepare(spec)
 	s.must(err)
 	return job
+}
+
+// The ledger knows rows again that are in other shards and in another order: under their own name they are trained on, under another
+// name they are refused.
+func TestOtherDivision(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1000)
+	fit := func(out, dataset string, change func(part []byte) []byte) error {
+		c := s.listen()
+		for _, part := range s.parts {
+			b, err := os.ReadFile(part)
+			s.must(err)
+			s.must(os.WriteFile(part, change(b), 0o600))
+		}
+		schema, err := os.ReadFile(s.file("schema.yaml"))
+		s.must(err)
+		s.must(os.WriteFile(s.file("schema.yaml"), regexp.MustCompile(`dataset: .*`).ReplaceAll(schema, []byte("dataset: "+dataset)), 0o600))
+		s.workers(c.URL)
+		spec := s.spec(out, sgd)
+		spec.Ledger = s.file("all.db")
+		job, err := run.Prepare(spec)
+		s.must(err)
+		_, _, err = run.Fit(t.Context(), job, run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}})
+		c.Close(true)
+		return err
+	}
+	s.must(fit("first", "clinic", func(b []byte) []byte { return b }))
+	all, err := os.ReadFile(s.file("patients.csv"))
+	s.must(err)
+	lines := bytes.SplitAfter(bytes.TrimSuffix(all, []byte("\n")), []byte("\n"))
+	lines[len(lines)-1] = append(bytes.Clone(lines[len(lines)-1]), '\n')
+	rows := lines[1:]
+	slices.Reverse(rows)
+	at := 0
+	s.parts = append(s.parts, s.file("part3.csv"))
+	s.must(os.WriteFile(s.parts[2], nil, 0o600))
+	third := func([]byte) []byte { // of the rows in reverse
+		some := rows[at*len(rows)/3 : (at+1)*len(rows)/3]
+		at = (at + 1) % 3
+		return slices.Concat(lines[0], bytes.Join(some, nil))
+	}
+	if err := fit("second", "other", third); !errors.Is(err, access.ErrProtected) {
+		t.Errorf("the same rows under another name: %v", err)
+	}
+	s.must(fit("third", "clinic", third))
+	rows[0] = rows[1] // as if a person had left and another had come
+	slices.Reverse(rows)
+	if err := fit("fourth", "other", third); errors.Is(err, access.ErrProtected) {
+		t.Errorf("other rows: %v", err)
+	}
 }

@@ -12,6 +12,7 @@ COPY --from=build /sotto /sotto
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 # Run it as the owner of the data: --user "$(id -u):$(id -g)". The ledger goes to the mounted directory.
 ENV XDG_DATA_HOME=/work/.local/share
+LABEL org.opencontainers.image.source=https://github.com/sottodp/sotto
 USER 65532:65532
 WORKDIR /work
 ENTRYPOINT ["/sotto"]

@@ -28,7 +28,7 @@ var specFlags = []struct{ flag, field, usage string }{
 	{"labels", "labels", labelsUsage},
 	{"test-labels", "test_labels", "labels of --test, likewise"},
 	{"schema", "schema", "public description of the table; sotto schema init makes a skeleton"},
-	{"model", "model.name", "model: " + strings.Join(model.Names(), ", ")},
+	{"model", "model.name", "model: "}, // and the names of models, once a program has registered its own
 	{"method", "method.name", "method: see sotto help methods (default auto)"},
 	{"epsilon", "privacy.epsilon", "privacy budget ε"},
 	{"delta", "privacy.delta", "privacy budget δ"},
@@ -59,6 +59,9 @@ func addSpecFlags(c *cobra.Command) {
 func addSomeSpecFlags(c *cobra.Command, set string, except ...string) {
 	f := c.Flags()
 	for _, s := range specFlags {
+		if s.flag == "model" {
+			s.usage += strings.Join(model.Names(), ", ")
+		}
 		if !slices.Contains(except, s.flag) {
 			f.String(s.flag, "", s.usage)
 		}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,8 +33,13 @@ func TestOutside(t *testing.T) {
 		return writeText(t, dir, to, string(b))
 	}
 	copied(filepath.Join(repo, "go.sum"), "go.sum")
-	program := copied("testdata/outside/main.go", "main.go")
-	copied("testdata/outside/sign.go", "sign.go")
+	parts, err := filepath.Glob("testdata/outside/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		copied(part, filepath.Base(part))
+	}
 	// It requires what Sotto does, also indirectly: then go needs no file of a module that a build of Sotto has not read.
 	own, err := os.ReadFile(filepath.Join(repo, "go.mod"))
 	if err != nil {
@@ -85,12 +93,61 @@ func TestOutside(t *testing.T) {
 	if after, err := os.ReadDir(run); err != nil || len(after) != len(before) {
 		t.Errorf("this build wrote into the run: %v (%v)", after, err)
 	}
-	text, err := os.ReadFile(program)
+
+	// Its model, on a table in its format; its method of a network.
+	patients, err := os.ReadFile("../examples/clinic/patients.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
+	rows, err := csv.NewReader(bytes.NewReader(patients)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed := "fixed\n"
+	for _, row := range rows[1:] {
+		for _, cell := range row {
+			fixed += fmt.Sprintf("%-16s", cell)
+		}
+		fixed += "\n"
+	}
+	run = filepath.Join(dir, "rare")
+	mine("fit", "../examples/clinic/sotto.yaml", "--data", writeText(t, dir, "patients.txt", fixed), "--model", "rare", "--method", "sign", "--out", run, "--ledger", filepath.Join(dir, "l.db"), "--quiet")
+	if out := mine("verify", run); !strings.Contains(out, "All that was checked holds") {
+		t.Errorf("its own verify: %s", out)
+	}
+	spec, err := os.ReadFile("../examples/network/sotto.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clinic, err := filepath.Abs("../examples/clinic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := strings.NewReplacer("../clinic", clinic, "name: dda", "name: heavy-ball", "rounds: 100", "rounds: 20").Replace(string(spec))
+	if out := mine("net", "simulate", writeText(t, dir, "net.yaml", net)); !strings.Contains(out, "heavy-ball") {
+		t.Errorf("its network: %s", out)
+	}
+
+	// The page shows nothing that is not compiled here.
 	page, err := os.ReadFile("../docs/how-to/extending.md")
-	if err != nil || !strings.Contains(string(page), string(text)) {
-		t.Errorf("docs/how-to/extending.md does not show testdata/outside/main.go (%v)", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := ""
+	for _, part := range parts {
+		b, err := os.ReadFile(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code += string(b)
+	}
+	shown := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	for _, block := range shown {
+		if !strings.Contains(code, block[1]) && !strings.Contains(code, "\t"+strings.TrimSuffix(strings.ReplaceAll(block[1], "\n", "\n\t"), "\t")) {
+			t.Errorf("docs/how-to/extending.md shows what is in no file of testdata/outside:\n%s", block[1])
+		}
+	}
+	if len(shown) < 5 {
+		t.Errorf("docs/how-to/extending.md has %d blocks of Go", len(shown))
 	}
 }

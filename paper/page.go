@@ -208,21 +208,24 @@ var head = `<!doctype html>
 <title>{{title}}</title>
 <style>
 body{font:16px/1.5 system-ui,sans-serif;max-width:1240px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+:root{--edge:#d0d7de;--yes:#116329;--no:#b3261e;--link:#0a58ca}
+@media screen and (prefers-color-scheme:dark){:root{color-scheme:dark;--edge:#3a424d;--yes:#4ac26b;--no:#ff8a80;--link:#79b0ff}body{color:#e6e9ee;background:#14171c}}
+a{color:var(--link)}
 p,li{overflow-wrap:anywhere}
 p,ul,ol{max-width:80ch}
 table{border-collapse:collapse;margin:1rem 0}
-th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #d0d7de}
-.yes{color:#116329;font-weight:600}.no{color:#b3261e;font-weight:600}
+th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--edge)}
+.yes{color:var(--yes);font-weight:600}.no{color:var(--no);font-weight:600}
 .wide{overflow-x:auto}
 .plots{display:grid;grid-template-columns:repeat(var(--columns),1fr);gap:1rem;align-items:end}.plots figure{margin:0;break-inside:avoid}.plots svg{width:100%;max-width:540px}
 figcaption{font-weight:600}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none;padding:0;list-style:none}.legend svg{vertical-align:middle}
 @media (max-width:900px){.plots{grid-template-columns:repeat(2,1fr)}}
 @media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}.long{min-width:12rem}
-.claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid #d0d7de;padding:.6rem 0}.claims tr:first-child{display:none}}
+.claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid var(--edge);padding:.6rem 0}.claims tr:first-child{display:none}}
 @media print{body{max-width:none;margin:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem}tr,h2{break-inside:avoid}h2{break-after:avoid}
 .plots{grid-template-columns:repeat(2,1fr)}}
-` + chart.Style + `
+` + chart.Style + chart.Dark + `
 </style>
 `
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
@@ -385,6 +387,31 @@ func TestBrowserFiles(t *testing.T) {
 				b.checkRounded(name)
 				b.checkWidth(fmt.Sprintf("%s-%s-%d", name, scheme, width), width)
 			}
+		}
+	}
+}
+
+// The figures that commands write are as wide as a phone is, too, and no wider than a window.
+func TestBrowserFigure(t *testing.T) {
+	b := newTab(t)
+	p := chart.Plot{ID: "a", Title: "ε against noise", XLabel: "noise multiplier (logarithmic)", YLabel: "ε", LogX: true, Lines: []chart.Line{{Name: "accountant best", X: []float64{1, 10}, Y: []float64{3, 1}}}}
+	for _, n := range []int{3, 5} {
+		plots := slices.Repeat([]chart.Plot{p}, n)
+		for i := range plots {
+			plots[i].ID = fmt.Sprint("p", i)
+		}
+		file := filepath.Join(t.TempDir(), "figure.svg")
+		if err := os.WriteFile(file, []byte(chart.Figure("What a plan costs", "Gaussian(σ=11.7973)", plots...)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range []int64{1280, 800, 390} {
+			b.look(width, 844, "dark")
+			b.do(chromedp.Navigate("file://" + file))
+			drawn, window := js[float64](b, `document.documentElement.getBoundingClientRect().width`), js[float64](b, `innerWidth`)
+			if drawn > window || width == 390 && drawn != window {
+				t.Errorf("%d plots on %d pixels: drawn on %g of %g", n, width, drawn, window)
+			}
+			b.picture(fmt.Sprintf("figure%d-%d", n, width))
 		}
 	}
 }

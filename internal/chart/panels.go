@@ -78,12 +78,16 @@ func (f *Panels) Legend() template.HTML {
 	return template.HTML(b.String())
 }
 
-// Figure draws plots in rows under one legend, each under its title, as a complete SVG file. The note follows the title
-// of the figure.
+// Figure draws plots under one legend, each under its title, as a complete SVG file: up to four one below the other, so that
+// they can be read on a phone, and more in rows. The note follows the title of the figure. A browser shows it no wider than its
+// window.
 func Figure(title, note string, plots ...Plot) string {
 	const head, line, letter, gap = 30, 20, 7.6, 16 // height of a plot's title and of a line of text; width of a letter
 	f := NewPanels(plots)
-	columns := max(f.Columns, 1)
+	columns := f.Columns
+	if len(plots) <= 4 {
+		columns = 1
+	}
 	width := columns*(plotW+gap) + gap
 	var b strings.Builder
 	y := 24
@@ -114,7 +118,7 @@ func Figure(title, note string, plots ...Plot) string {
 		y += head + plotH
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n"+
-		"<style>%s.head{font-weight:600}.page{fill:#fff}%s@media screen and (prefers-color-scheme:dark){.page{fill:#14171c}}</style>\n"+
+		"<style>:root{max-width:100%%;height:auto}@media(max-device-width:600px){:root{width:100%%}}%s.head{font-weight:600}.page{fill:#fff}%s@media screen and (prefers-color-scheme:dark){.page{fill:#14171c}}</style>\n"+
 		"<rect width=\"100%%\" height=\"100%%\" class=\"page\"/>\n", width, y, width, y, html.EscapeString(title), Style, Dark) + b.String() + "</svg>\n"
 }
 

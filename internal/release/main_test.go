@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -215,5 +216,51 @@ func TestSources(t *testing.T) {
 		if _, err := os.Stat(to + "/" + name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The Dockerfile makes the image that a release has: how it is configured stands in both.
+func TestDockerfile(t *testing.T) {
+	b, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, ok := strings.Cut(string(b), "\nFROM scratch\n")
+	if !ok {
+		t.Fatal("the last stage does not begin with FROM scratch")
+	}
+	got := v1.Config{Labels: map[string]string{}}
+	for line := range strings.Lines(last) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "", "#", "COPY":
+		case "ENV":
+			got.Env = append(got.Env, rest)
+		case "USER":
+			got.User = rest
+		case "WORKDIR":
+			got.WorkingDir = rest
+		case "ENTRYPOINT":
+			err = json.Unmarshal([]byte(rest), &got.Entrypoint)
+		case "LABEL":
+			name, value, _ := strings.Cut(rest, "=")
+			got.Labels[name] = value
+		default:
+			t.Errorf("%s: found an instruction that is not compared", word)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	i, err := image("amd64", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := i.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(c.Config, got); d != "" {
+		t.Errorf("image, Dockerfile: %s", d)
 	}
 }

@@ -16,6 +16,13 @@ import (
 const flaws = `((width) => {
 	const bad = [], need = (ok, what) => { if (!ok) bad.push(what); }, all = (s, e = document) => [...e.querySelectorAll(s)];
 	const narrow = width < 600, print = matchMedia("print").matches, said = (e) => e.textContent.trim().slice(0, 60);
+	const light = (c) => { const [r, g, b] = c.match(/[\d.]+/g).map((v) => (v /= 255, v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)); return 0.2126*r + 0.7152*g + 0.0722*b; };
+	const paper = light(getComputedStyle(document.body).backgroundColor);
+	need((paper < 0.1) === (matchMedia("screen and (prefers-color-scheme: dark)").matches), "the colors that the reader prefers");
+	for (const e of all("p, li, td, th, em, a, .yes, .no, text, figcaption, h2")) {
+		const style = getComputedStyle(e), [a, b] = [light(e.matches("text") ? style.fill : style.color), paper].sort((x, y) => y - x);
+		need((a + 0.05) / (b + 0.05) >= 4.5, "faint: " + said(e));
+	}
 	need(document.documentElement.scrollWidth <= width, "the page is " + document.documentElement.scrollWidth + " wide of " + width);
 	const claims = all("table.claims"), tables = all(".wide table:not(.claims)");
 	need(claims.length > 0 && tables.length > 0, "tables and claims");
@@ -61,13 +68,13 @@ func page(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		media string
-		width int64
-	}{{"screen", 1300}, {"screen", 390}, {"print", 718}} {
+		media, scheme string
+		width         int64
+	}{{"screen", "light", 1300}, {"screen", "dark", 1300}, {"screen", "dark", 390}, {"print", "light", 718}} {
 		if _, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: c.width, Height: 900, DeviceScaleFactor: 1, Mobile: c.width < 600}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: c.media}); err != nil {
+		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: c.media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: c.scheme}}}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](fmt.Sprintf("%s(%d)", flaws, c.width)))
@@ -75,7 +82,7 @@ func page(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		for _, flaw := range found {
-			t.Errorf("%s, %d px: %s", c.media, c.width, flaw)
+			t.Errorf("%s, %s, %d px: %s", c.media, c.scheme, c.width, flaw)
 		}
 	}
 }

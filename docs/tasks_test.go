@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"encoding/csv"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,7 +77,13 @@ func TestTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			otherForms(t, dir)
-			env := environment(t, dir)
+			bucket := http.StripPrefix("/clinic", http.FileServer(http.Dir(dir)))
+			store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("ETag", `"1"`)
+				bucket.ServeHTTP(w, r)
+			}))
+			defer store.Close()
+			env := append(environment(t, dir), "AWS_ENDPOINT_URL="+store.URL, "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=key")
 			for _, r := range rows {
 				cmd := exec.Command(sh, "-e", "-c", strings.Join(tasks.Code(r.Do), "\n"))
 				cmd.Dir, cmd.Env = dir, env
@@ -119,6 +127,7 @@ func otherForms(t *testing.T, dir string) {
 		}
 	}
 	for name, content := range map[string]string{
+		"patients.feather": read(t, "testdata/patients.feather"), // pyarrow 26 wrote it
 		"visits-2024.csv":  strings.Join(lines[:2001], ""),
 		"visits-2025.csv":  lines[0] + strings.Join(lines[2001:], ""),
 		"patients.csv.zip": archive.String(),

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
@@ -155,6 +156,7 @@ func (k *killing) ledgerHolds() []ledger.Run {
 // TestEKill kills processes of each command that writes, at random moments, and goes on from what they left: no ledger is ever
 // wrong, and each goes on or says why not. -long kills 300.
 func TestEKill(t *testing.T) {
+	race.Skip(t)
 	seed := rand.Uint64()
 	if text := os.Getenv(killSeedVariable); text != "" {
 		var err error

@@ -63,7 +63,7 @@ func (h home) Run() int { return needs.Home(h.M) }
 func TestScript(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Files: scripts(t, race.Enabled),
+		Files: scripts(t, race.Enabled, race.Ran()),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "xdg"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
@@ -86,20 +86,19 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// scripts are the files of all scripts, or of some for the race detector: their commands share memory between goroutines.
-func scripts(t *testing.T, some bool) []string {
-	if some {
-		var files []string
-		for _, name := range []string{"compare", "fit", "net", "netdemo", "poisson", "progress", "resume", "serve", "tune", "worker"} {
-			files = append(files, filepath.Join("testdata", "script", name+".txtar"))
-		}
-		return files
-	}
+// raced are the scripts for the race detector: their commands share memory between goroutines.
+var raced = []string{"compare", "net", "netdemo", "poisson", "progress", "resume", "serve", "tune", "worker"}
+
+// scripts are the files of all scripts; under the race detector those for it, and in .ci/run's tests after it the others.
+func scripts(t *testing.T, racing, ran bool) []string {
 	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
-	return files
+	return slices.DeleteFunc(files, func(file string) bool {
+		here := slices.Contains(raced, strings.TrimSuffix(filepath.Base(file), ".txtar"))
+		return racing && !here || ran && here
+	})
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

@@ -468,7 +468,7 @@ func TestLaplaceBudget(t *testing.T) {
 // The baselines come near the optimum without noise: gradient descent by its slow steps, with geometric
 // ones as far as these lead.
 func TestBaselines(t *testing.T) {
-	notUnderRace(t)
+	race.Skip(t)
 	owners := newOwners(t, 6, 20, 4, "logistic")
 	r := reg.L2{Lambda: 0.1}
 	least := owners.least(r)
@@ -489,7 +489,7 @@ func TestBaselines(t *testing.T) {
 // At (1, 1e-5) for each owner the model is much better than none.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
-	notUnderRace(t)
+	race.Skip(t)
 	owners := newOwners(t, 4, 4000, 4, "logistic")
 	r := reg.L2{Lambda: 0.01}
 	s := &Schedule{Graph: Ring(4), Kind: Matching, Count: 1, Rounds: 200, Seed: 5}
@@ -533,10 +533,6 @@ func TestRefusals(t *testing.T) {
 	if _, err := Lookup("nothing"); err == nil || !strings.Contains(err.Error(), "dda, dgd, laplace-dgd") {
 		t.Errorf("found %v", err)
 	}
-}
-
-func notUnderRace(t *testing.T) {
-	race.Skip(t)
 }
 
 // value is F at w.
@@ -586,7 +582,7 @@ func (o *owners) least(r reg.Regularizer) float64 {
 // random matchings, random edges and all edges.
 func TestReachesTheOptimum(t *testing.T) {
 	t.Parallel()
-	notUnderRace(t)
+	race.Skip(t)
 	owners := newOwners(t, 6, 20, 4, "logistic")
 	r := reg.L2{Lambda: 0.1}
 	least := owners.least(r)

@@ -3,7 +3,10 @@
 // this one again without it.
 package race
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Skip skips a test under the race detector.
 func Skip(t testing.TB) {
@@ -12,3 +15,7 @@ func Skip(t testing.TB) {
 		t.Skip("runs without the race detector")
 	}
 }
+
+// Ran reports whether .ci/run has run the tests under the race detector before these: what is the same without it need not run
+// once more.
+func Ran() bool { return !Enabled && os.Getenv("SOTTO_RACE_RAN") != "" }

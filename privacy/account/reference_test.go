@@ -242,9 +242,6 @@ func reproduce(t *testing.T, e entry) (float64, bool) {
 		}
 		return want, true
 	case is("P3_true_eps"): // printed to 1e-2
-		if race.Enabled {
-			return number(t, e), true
-		}
 		plan := map[string]struct{ n, sigma float64 }{
 			"epsilon_iota0.1_e1.0_addrem": {20000, 0.05043}, "epsilon_iota0.1_e1.0_replace": {20000, 0.05043 / 2},
 			"epsilon_iota0.1_e0.2_addrem": {20000, 0.25215}, "epsilon_iota0.2_e0.2_addrem": {20000, 0.35659},
@@ -257,9 +254,6 @@ func reproduce(t *testing.T, e entry) (float64, bool) {
 		}
 		return want, true
 	case is("P3_needed_mult"): // printed to 1e-2
-		if race.Enabled {
-			return number(t, e), true
-		}
 		name, batch, _ := strings.Cut(strings.TrimPrefix(e.ID, "P3_needed_mult_epsilon_e"), "_b")
 		target, err1 := strconv.ParseFloat(name, 64)
 		b, err2 := strconv.ParseFloat(batch, 64)
@@ -379,6 +373,10 @@ func TestReferenceValues(t *testing.T) {
 				if strings.HasPrefix(e.ID, prefix) {
 					reason, used[prefix] = why, true
 				}
+			}
+			if race.Enabled && (strings.HasPrefix(e.ID, "P3_true_eps") || strings.HasPrefix(e.ID, "P3_needed_mult")) { // seconds each
+				covered++
+				return
 			}
 			got, ok := 0.0, false
 			if reason == "" {

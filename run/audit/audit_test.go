@@ -22,11 +22,6 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-func slow(t *testing.T) {
-	race.Skip(t)
-	t.Parallel()
-}
-
 // jobOf is a run of m on a schema that is all ours.
 func jobOf(t *testing.T, schema *schema.Schema, m method.Method, epsilon float64, adj privacy.Adjacency, accountant string) *run.Job {
 	t.Helper()
@@ -59,7 +54,8 @@ func one(t *testing.T, job *run.Job, table *data.Table, canaries, seed int, deed
 
 // DP-GD and DP-SGD on a table of Adult's shape: the bound is at or below the claim, and not far below.
 func TestAdultIsBoundFromBelow(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	for _, method := range []string{"gd", "sgd"} {
 		var table *data.Table
 		for epsilon, share := range map[string]float64{"1": 0.2, "4": 0.3, "8": 0.3} {
@@ -91,7 +87,8 @@ func TestAdultIsBoundFromBelow(t *testing.T) {
 // canary's gradient is 16 times the clip norm: clipping at 16 times as much with a 16th of the noise multiplier adds the
 // noise of the claim to gradients that are not clipped.
 func TestFaultsAreFound(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	schema, err := smallSchema(1000, 120)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +140,8 @@ func (b realizedBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 // A divisor that counts the rows shows in the length of the noise where there are many parameters: with 10⁵ it is found at
 // ε = 4 with each of three seeds (measured: of ten), and the run as it should be is not refuted.
 func TestDivisorIsFound(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	schema, err := schema.Parse("", []byte("dataset: wide\nrows: 5\nformat: {kind: libsvm}\nfeatures: 100000\nmin: 0\nmax: 1\ncolumns:\n  - {name: label, type: label, classes: [\"-1\", \"+1\"]}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +167,8 @@ func TestDivisorIsFound(t *testing.T) {
 
 // Each way in which a method releases is audited: noisy gradients on each kind of sample, Hessians beside them, and a choice.
 func TestEachKindIsAudited(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	var names []string
 	err := All(context.Background(), []string{"newton", "majority"}, Options{Streams: noise.SeededStreams(1)}, func(r *Result) {
 		names = append(names, r.Method+" in "+r.Attack)

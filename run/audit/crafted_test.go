@@ -32,7 +32,8 @@ func craft(t *testing.T, job *run.Job, seed int, fault Fault, runs int) *Result 
 
 // On clinic and adult with `auto` the bound is 85 % of the claim or more, and an alarm is none.
 func TestCraftedIsTight(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	for _, name := range []string{"clinic", "adult"} {
 		for _, epsilon := range []string{"1", "4", "8"} {
 			r := craft(t, example(t, name, epsilon), 1, "", 0)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
@@ -27,7 +28,8 @@ func example(t *testing.T, name, epsilon string) *run.Job {
 // seeds would fail once in 20 times at most. The mean row has less noise than a
 // step has, so canaries disturb each other more in it.
 func TestNumberOfCanaries(t *testing.T) {
-	slow(t)
+	race.Skip(t)
+	t.Parallel()
 	for epsilon, want := range map[string]int{"1": 10000, "4": 1000, "8": 500} {
 		job := example(t, "clinic", epsilon)
 		n, err := Canaries(job)

@@ -84,7 +84,8 @@ func workerCommand() *cobra.Command {
 		Long: `Worker reads its shard of a table and computes sums for a coordinator (sotto fit --workers) until the run ends. All
 machines belong to one owner and share a key, which seals their messages; only the coordinator adds noise. The spec is the
 coordinator's; --data is the worker's shard. Each row must be in one shard: a record in two shards counts twice, for twice
-the ε. Workers with the same file, and with files that share more than 5 % of their rows, are refused; less is not detected.
+the ε. Workers with the same file, and with files that share more than 5 % of their rows, are refused; less is not
+detected. If a unit has several rows, all of them must be in one shard; two shards that share a unit are refused.
 
 A worker can be stopped and started at any time; the run waits for it. Several workers may hold the same shard: the first
 answer counts. A worker whose schema, model, adjacency or rows differ from the run's is told why and ends.

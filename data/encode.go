@@ -28,6 +28,7 @@ type encoder struct {
 	missing []string
 	trim    bool
 	unit    int    // which of cols says whose row it is; −1: none does
+	idKey   []byte // of hashes of ids; nil: that of this process
 	tally   *Tally // counts the cells; nil: nobody asked
 
 	// The current row.
@@ -466,7 +467,7 @@ func (e *encoder) setUnit(s string, none bool) Fault {
 	if none || id == "" || e.isMissing(s) || e.isMissing(id) {
 		return Fault{Found: "a missing value", Allowed: "an id: it says whose row it is"}
 	}
-	e.whose = unitID{hashID(id), true}
+	e.whose = unitID{hashID(e.idKey, id), true}
 	return Fault{}
 }
 

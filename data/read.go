@@ -31,6 +31,8 @@ type Options struct {
 	// ByRow counts each row separately, for predictions and scores: it ignores units, keeps
 	// all rows of one, and needs no such column in a file with a header.
 	ByRow bool
+	// IDKey is the key of the hashes of units' ids, for tables in several processes; nil: one of this process.
+	IDKey []byte
 	// Bytes keeps images as bytes, if PixelsOf finds that they may be; not in a packed table.
 	Bytes bool
 	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such rows with
@@ -137,7 +139,7 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
 func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
-	in.row.bytes = b.table.Pixels
+	in.row.bytes, in.row.idKey = b.table.Pixels, opt.IDKey
 	if in.row.tally = opt.Tally; opt.Tally != nil {
 		opt.Tally.columns = make([]columnTally, len(in.row.cols))
 	}

@@ -20,7 +20,7 @@ type units struct {
 	start []int32    // the rows of unit u that count are rows[start[u]:start[u+1]], ascending
 	rows  []int32    //
 	share []float64  // of each row; 0: the row does not count
-	ids   [][16]byte // of each unit, hashed under a key of this process; nil: not known
+	ids   [][16]byte // of each unit, hashed under a key of this process, or Options.IDKey; nil: not known
 }
 
 // Units is how many units the rows belong to; without a unit column each row is one.
@@ -40,6 +40,24 @@ func (t *Table) UnitRows(dst []int32, u int) []int32 {
 		return append(dst, int32(u))
 	}
 	return append(dst, t.units.rows[t.units.start[u]:t.units.start[u+1]]...)
+}
+
+// UnitIDs are the hashes of the units' ids, under Options.IDKey or a key of this process; nil if they are not known, as of a packed table.
+// The slice belongs to the table.
+func (t *Table) UnitIDs() [][16]byte {
+	if t.units == nil {
+		return nil
+	}
+	return t.units.ids
+}
+
+// Away stands for a table of the schema whose rows are elsewhere, and whose units have these ids, hashed as in UnitIDs.
+func Away(s *schema.Schema, ids [][16]byte) *Table {
+	t := Empty(s)
+	if ids != nil {
+		t.units = &units{start: make([]int32, 1), ids: ids}
+	}
+	return t
 }
 
 // MostUnitRows is the largest number of rows of a unit that count.
@@ -259,9 +277,12 @@ var idKey = sync.OnceValue(func() []byte {
 })
 
 // hashID hashes an id: a table keeps no ids.
-func hashID(id string) [16]byte {
+func hashID(key []byte, id string) [16]byte {
+	if key == nil {
+		key = idKey()
+	}
 	var short [96]byte // most ids need no other memory
-	sum := sha256.Sum256(append(append(short[:0], idKey()...), id...))
+	sum := sha256.Sum256(append(append(short[:0], key...), id...))
 	return [16]byte(sum[:16])
 }
 

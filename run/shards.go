@@ -54,8 +54,6 @@ func (j *Job) Shardable() error {
 		return inputError(j.Spec.Place("method.name"), "method.name: found %s, which asks for the mean label; shards sum no labels", j.Spec.MethodName)
 	case j.Spec.Columns == AutoColumns:
 		return inputError(j.Spec.Place("columns"), "columns: found auto; allowed with --workers are all and a number: workers read their rows before a method chooses")
-	case j.Schema.UnitRows > 0:
-		return inputError(j.Spec.Schema, "unit: found one of several rows; allowed with --workers is record: the rows of one %s may lie in several shards, and nobody would see them together", j.Schema.Unit)
 	case j.Spec.Privacy.Off:
 		return inputError(j.Spec.Place("privacy"), "privacy: found none; allowed with --workers is a budget: without a bound on a row's part a sum depends on where it is added")
 	}
@@ -69,16 +67,16 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 		return nil, err
 	}
 	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
-		if shared := (*remote.Shared)(nil); errors.As(err, &shared) {
-			err = &InputError{Err: shared}
+		if refused := (*remote.Refused)(nil); errors.As(err, &refused) {
+			err = &InputError{Err: refused}
 		}
 		return nil, err
 	}
 	// Public under replace-one (R9).
 	if n := s.shards.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
-		return nil, inputError("", "rows: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", n, shardsOf(len(s.shards.Digests())), s.Job.Facts.Rows)
+		return nil, inputError("", "%s: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", s.Job.Schema.Counted(), n, shardsOf(len(s.shards.Digests())), s.Job.Facts.Rows)
 	}
-	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests(), s.unordered()...)
+	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests(), s.shards.Units(), s.unordered()...)
 	return map[string]int{"rows": s.shards.Rows()}, err
 }
 

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
-// Rows that two shards share count twice. Sketches find them: see ADR 63 for the rule and its proof.
+// Rows that two shards share count twice, and so do units with rows in two shards. Sketches find the rows, lists of all ids' hashes the
+// units: see ADR 63.
 
 const (
 	sketchRows = 2048  // distinct rows of a sketch
@@ -17,13 +19,30 @@ const (
 	never      = -math.MaxFloat64
 )
 
-// A Shared error says that two shards hold the same rows, or rows of the same unit.
-type Shared struct {
-	First, Second int // from 0
-	Why           string
+// A Refused error says which shards may not be used together, and why.
+type Refused struct {
+	Shards []int // from 0
+	Why    string
 }
 
-func (s *Shared) Error() string { return s.Why }
+func (r *Refused) Error() string { return r.Why }
+
+// refuse makes a Refused error of one shard, or of two.
+func refuse(of int, why string, shards ...int) *Refused {
+	slices.Sort(shards)
+	who := fmt.Sprintf("shard %d of %d", shards[0]+1, of)
+	if len(shards) == 2 {
+		who = fmt.Sprintf("shards %d and %d of %d", shards[0]+1, shards[1]+1, of)
+	}
+	return &Refused{shards, who + ": " + why}
+}
+
+const (
+	sameRows  = "found the same rows in both; allowed is each row in one"
+	manyRows  = "found more than 5 % of the rows of one in the other; allowed is each row in one. If equal rows are different people, divide the table at random and not in turns"
+	sameUnit  = "found rows of one unit in both; allowed are all rows of a unit in one shard. Divide the table by the column of the unit"
+	manyUnits = "found many more units than its part of those in the schema; allowed are up to eight times its part, and up to twice them all. Divide the table more evenly, or correct units in the schema"
+)
 
 // A sketch has the least distinct hashes of a shard's rows under a key of the session: a uniform sample of them.
 type sketch struct {
@@ -176,13 +195,4 @@ func twice(sketches []sketch, tallies [][]tally) (first, second int, found bool)
 		}
 	}
 	return 0, 0, false
-}
-
-// sharedRows is the error of two shards that share rows.
-func sharedRows(first, second, of int, many bool) *Shared {
-	what := "found the same rows in both; allowed is each row in one"
-	if many {
-		what = "found more than 5 % of the rows of one in the other; allowed is each row in one. If equal rows are different people, divide the table at random and not in turns"
-	}
-	return &Shared{first, second, fmt.Sprintf("shards %d and %d of %d: %s", min(first, second)+1, max(first, second)+1, of, what)}
 }

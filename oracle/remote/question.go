@@ -22,7 +22,8 @@ import (
 const (
 	askHello  private.Kind = "hello"
 	askLeave  private.Kind = "leave"
-	askShared private.Kind = "shared" // of which rows are on others, too
+	askShared private.Kind = "shared" // which rows are on others, too
+	askUnits  private.Kind = "units"  // hashes of the units' ids: a page of them, by its number
 )
 
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
@@ -53,8 +54,8 @@ type form struct {
 type turn struct {
 	Is          [sha256.Size]byte // which rows, under which terms, the shard said that it has; not of a hello and a leave
 	Key         noise.Key         // of the sample, of all shards' rows
-	Batch       int64
-	From, Total int64 // the shard's own rows begin at From
+	Batch       int64             // of askUnits the page
+	From, Total int64             // the shard's own rows begin at From
 }
 
 // formText is a form as JSON: in place of the sampler and the clip rule, their types and values.

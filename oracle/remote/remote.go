@@ -43,6 +43,7 @@ type Shards struct {
 	digests [][32]byte
 	sums    [][5]uint64         // of their rows
 	is      [][sha256.Size]byte // what stands for each
+	units   [][idSize]byte      // hashes of the ids, until they are taken
 	forms   formCache
 	asked   uint64
 	sampler sample.Sampler // of the sample, as its turn without From
@@ -55,12 +56,9 @@ type Shards struct {
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
-// coordinator; Open refuses other shards. If two shards hold the same rows, or more than chance explains, it tells their workers and
-// returns a *Shared.
+// coordinator; Open refuses other shards. If two shards hold the same rows, more equal ones than chance explains, or rows of one unit, it
+// tells their workers and returns a *Refused.
 func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte) (*Shards, error) {
-	if facts.UnitRows > 0 {
-		return nil, errUnits
-	}
 	session, err := secret.newSession()
 	if err != nil {
 		return nil, err
@@ -99,11 +97,13 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	for i, n := range rows {
 		s.from[i+1] = s.from[i] + n
 	}
-	err = s.apart(ctx, sketches)
-	if shared := (*Shared)(nil); errors.As(err, &shared) {
+	if err = s.apart(ctx, sketches); err == nil && facts.UnitRows > 0 {
+		err = s.unitsApart(ctx, unitsOf(facts.Rows, len(rows)))
+	}
+	if refused := (*Refused)(nil); errors.As(err, &refused) {
 		ctx, stop := context.WithTimeout(ctx, goodbye)
 		defer stop()
-		s.dismiss(ctx, shared.Why, shared.First, shared.Second)
+		s.dismiss(ctx, refused.Why, refused.Shards...)
 	}
 	return s, err
 }
@@ -112,7 +112,7 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i, d := range s.digests {
 		if first := slices.Index(s.digests, d); first < i && s.from[i] < s.from[i+1] { // empty ones are equal, and share nobody
-			return sharedRows(first, i, len(s.digests), false)
+			return refuse(len(s.digests), sameRows, first, i)
 		}
 	}
 	if len(sketches) == 1 {
@@ -139,7 +139,7 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 		read[i] = readSketch(b)
 	}
 	if i, j, found := twice(read, tallies); found {
-		return sharedRows(i, j, len(sketches), true)
+		return refuse(len(sketches), manyRows, i, j)
 	}
 	return nil
 }
@@ -148,6 +148,43 @@ const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
 // helloSize is the bytes of the number of rows, their digest and their sum in the answer to a hello.
 const helloSize = 8 + 32 + 5*8
+
+// unitsApart checks that no unit has rows in two shards: it would count as two. Each shard sends as many hashes as it may have units.
+func (s *Shards) unitsApart(ctx context.Context, most int) error {
+	units := make([][]byte, len(s.digests))
+	for page := range pagesOf(most) {
+		size := pageSize(most, page)
+		err := s.ask(ctx, question{form: form{Ask: askUnits}, turn: turn{Batch: int64(page)}}, func(i int, answer []byte) error {
+			if len(answer) != 4+size*idSize {
+				return errSealed
+			}
+			switch n := binary.LittleEndian.Uint32(answer); {
+			case n == tooMany:
+				return refuse(len(units), manyUnits, i)
+			case int(n) > size:
+				return errSealed
+			default:
+				units[i] = append(units[i], answer[4:][:int(n)*idSize]...)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	ids, first, second := joined(units)
+	if first < second {
+		return refuse(len(units), sameUnit, first, second)
+	}
+	s.units = ids
+	return nil
+}
+
+// Units hands out the hashes of the ids of all shards' units, under the secret's IDKey, ascending; nil if each row is a unit.
+func (s *Shards) Units() (ids [][idSize]byte) {
+	ids, s.units = s.units, nil
+	return ids
+}
 
 // largest message, in bytes: the two vectors of a line and its steps, or a Hessian.
 func largest(dim int) int {
@@ -203,10 +240,10 @@ func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answe
 			s.waits[i] = false
 			err = take(i, answer)
 		}
-		if err != nil {
-			return s.of(i, err)
+		if refused := (*Refused)(nil); err == nil || errors.As(err, &refused) {
+			return err
 		}
-		return nil
+		return s.of(i, err)
 	})
 	s.asked++
 	if i := slices.Index(s.waits, true); i >= 0 && err == nil {
@@ -279,6 +316,3 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 
 // Take implements private.Summer.
 func (s *Shards) Take(dst []int64, from int) { copy(dst, s.counts[from:]) }
-
-// errUnits: a unit on two machines would count as two, and neither machine could notice.
-var errUnits = errors.New("remote: a table in shards has records of one row; of a unit of several rows each shard could have some")

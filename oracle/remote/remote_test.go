@@ -354,11 +354,10 @@ func TestShardsRefuse(t *testing.T) {
 	}
 	units := f.cfg.Facts
 	units.UnitRows = 2
-	if _, err := Open(t.Context(), secretOf(t, "farm"), f, units, f.terms); !errors.Is(err, errUnits) {
-		t.Errorf("units of several rows: %v", err)
-	}
-	if _, err := NewShard(ShardConfig{Rows: f.rows, Hashes: func([32]byte) []uint64 { return nil }, Facts: units, Secret: secretOf(t, "farm"), Count: 1}); !errors.Is(err, errUnits) {
-		t.Errorf("a shard of units of several rows: %v", err)
+	for _, of := range [][][16]byte{nil, {{1}}} {
+		if _, err := NewShard(ShardConfig{Rows: f.rows, Hashes: func([32]byte) []uint64 { return nil }, Units: of, Facts: units, Secret: secretOf(t, "farm"), Count: 1}); err == nil {
+			t.Errorf("a shard of units of several rows, with the ids of %d", len(of))
+		}
 	}
 	if _, err := NewSecret(make([]byte, 31)); err == nil {
 		t.Error("a short secret is no error")

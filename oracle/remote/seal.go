@@ -29,6 +29,13 @@ func NewSecret(key []byte) (*Secret, error) {
 	return &Secret{[SecretSize]byte(key)}, nil
 }
 
+// IDKey is the key of the hashes of units' ids, the same on all machines.
+func (s *Secret) IDKey() []byte {
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write([]byte("sotto/shards/1 ids"))
+	return mac.Sum(nil)
+}
+
 // Format prints no more than what it is.
 func (s *Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Secret") }
 

@@ -28,6 +28,8 @@ type ShardConfig struct {
 	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards share
 	// rows, and leave the process sealed.
 	Hashes func(key [32]byte) []uint64
+	// Units are hashes of the ids of the rows' units under the secret's IDKey, if a unit has several rows. They leave the process sealed.
+	Units [][16]byte
 
 	Index, Count int // this is shard Index of Count, from 0
 }
@@ -67,9 +69,11 @@ func NewShard(cfg ShardConfig) (*Shard, error) {
 		return nil, errors.New("remote: rows, their hashes and a secret are required")
 	case cfg.Index < 0 || cfg.Index >= cfg.Count:
 		return nil, fmt.Errorf("remote: shard %d of %d", cfg.Index+1, cfg.Count)
-	case cfg.Facts.UnitRows > 0:
-		return nil, errUnits
+	case cfg.Facts.UnitRows > 0 && (cfg.Units == nil || len(cfg.Units) != cfg.Rows.Rows()):
+		return nil, errors.New("remote: a shard of units of several rows needs the hash of each unit's id")
 	}
+	cfg.Units = slices.Clone(cfg.Units)
+	slices.SortFunc(cfg.Units, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
 	return &Shard{cfg: cfg, is: identity(cfg.Digest, cfg.Terms)}, nil
 }
 
@@ -162,6 +166,9 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 			dst = readSketch(b[:sketchRows*sketchSize]).with(s.hashed()).append(dst)
 		}
 		return dst, nil
+	}
+	if q.Ask == askUnits {
+		return appendPage(append(dst, answerGood), s.cfg.Units, unitsOf(s.cfg.Facts.Rows, s.cfg.Count), int(q.Batch))
 	}
 	s.hashes = nil
 	if err := s.draw(h, q); err != nil {

@@ -192,12 +192,12 @@ func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
 }
 
 // Remote decides about rows on other machines. Only the digests of the parts are known, and digest, which
-// stands for all rows, as each of also does.
-func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte, also ...[sha256.Size]byte) (*Opened, error) {
+// stands for all rows, as each of also does; and of units of several rows the ids, as data.Table.UnitIDs gives them.
+func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte, units [][16]byte, also ...[sha256.Size]byte) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
-	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Empty(schema), parts: parts, gate: g}, path: "the workers' rows"}
+	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Away(schema, units), parts: parts, gate: g}, path: "the workers' rows"}
 	return in.o, in.Admit(ctx, &data.Content{Digest: digest, Also: also})
 }
 

@@ -214,7 +214,7 @@ func TestA1Parts(t *testing.T) {
 	w.charge("clinic", patients, "paid")
 	o, err := w.open(w.gate(), Predict, "x", patients, "")
 	w.must(err)
-	if _, err := w.gate().Remote(t.Context(), Train, tableSchema(t, "third"), [32]byte{1}, [][32]byte{o.Digest(), {2}}); !errors.Is(err, ErrProtected) {
+	if _, err := w.gate().Remote(t.Context(), Train, tableSchema(t, "third"), [32]byte{1}, [][32]byte{o.Digest(), {2}}, nil); !errors.Is(err, ErrProtected) {
 		t.Errorf("a part is protected under another name: %v", err)
 	}
 	m := mark(w.ledger, [32]byte{7})

@@ -172,7 +172,7 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 			err = &RowsError{err}
 		}
 	}()
-	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne})
+	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne, IDKey: o.Key.Secret.IDKey()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,13 +184,16 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 	if err != nil {
 		return nil, nil, err
 	}
+	if job.Facts.UnitRows > 0 && table.UnitIDs() == nil {
+		return nil, nil, &run.InputError{Where: o.Spec.Data, Err: fmt.Errorf("found a packed table, which holds no ids; allowed with units of several rows is a table of another form: ids show that no %s is in two shards", schema.Unit)}
+	}
 	rows, err := private.NewLocal(table, job.Model, job.Facts, o.Cores)
 	if err != nil {
 		return nil, nil, err
 	}
 	shard, err = remote.NewShard(remote.ShardConfig{
 		Rows: rows, Facts: job.Facts, Digest: digest, Sum: opened.RowSum(), Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
-		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) },
+		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(),
 	})
 	return shard, rows.Close, err
 }

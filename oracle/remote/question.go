@@ -123,10 +123,10 @@ func as[T any](text []byte) (v T, err error) {
 	return v, err
 }
 
-// identity stands for a shard's rows and the terms under which they are read.
-func identity(digest [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
+// identity stands for a shard's rows in their order and the terms under which they are read.
+func identity(order [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 	h := sha256.New()
-	h.Write(digest[:])
+	h.Write(order[:])
 	for _, name := range slices.Sorted(maps.Keys(terms)) {
 		fmt.Fprintf(h, "%s=%x\n", name, terms[name])
 	}

@@ -87,8 +87,8 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 			return errSealed
 		}
 		rows[i], s.digests[i] = int(binary.LittleEndian.Uint64(answer)), [32]byte(answer[8:])
-		binary.Decode(answer[8+32:], binary.LittleEndian, &s.sums[i])
-		s.is[i], sketches[i] = identity(s.digests[i], terms), bytes.Clone(answer[helloSize:])
+		binary.Decode(answer[8+32+32:], binary.LittleEndian, &s.sums[i])
+		s.is[i], sketches[i] = identity([32]byte(answer[8+32:]), terms), bytes.Clone(answer[helloSize:])
 		return nil
 	})
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 
 const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
-// helloSize is the bytes of the number of rows, their digest and their sum in the answer to a hello.
-const helloSize = 8 + 32 + 5*8
+// helloSize is the bytes of the number of rows, their digest, their order and their sum in the answer to a hello.
+const helloSize = 8 + 32 + 32 + 5*8
 
 // unitsApart checks that no unit has rows in two shards: it would count as two. Each shard sends as many hashes as it may have units.
 func (s *Shards) unitsApart(ctx context.Context, most int) error {

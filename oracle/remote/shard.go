@@ -22,6 +22,7 @@ type ShardConfig struct {
 	Rows   private.Summer
 	Facts  oracle.Public // of the whole table
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
+	Order  [32]byte      // of its rows in their order, likewise: another process that stands in for this one must have the same
 	Sum    [5]uint64     // data.RowSum of its rows, likewise; zero if nobody knows it
 	Terms  map[string][]byte
 	Secret *Secret
@@ -74,7 +75,7 @@ func NewShard(cfg ShardConfig) (*Shard, error) {
 	}
 	cfg.Units = slices.Clone(cfg.Units)
 	slices.SortFunc(cfg.Units, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-	return &Shard{cfg: cfg, is: identity(cfg.Digest, cfg.Terms)}, nil
+	return &Shard{cfg: cfg, is: identity(cfg.Order, cfg.Terms)}, nil
 }
 
 // Format prints no more than what it is.
@@ -152,6 +153,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 			}
 		}
 		dst = append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...)
+		dst = append(dst, s.cfg.Order[:]...)
 		for _, v := range s.cfg.Sum {
 			dst = binary.LittleEndian.AppendUint64(dst, v)
 		}

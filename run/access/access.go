@@ -104,6 +104,7 @@ type Opened struct {
 	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
 	own     bool     // the access is recorded under the schema's dataset
 	sum     data.RowSum
+	order   [sha256.Size]byte
 }
 
 // Digest is the digest of the content. It leaves memory only under a key (R4).
@@ -115,6 +116,9 @@ func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Al
 
 // RowSum identifies the rows of a worker without their order. It is zero for a packed table, which keeps no such hashes.
 func (o *Opened) RowSum() data.RowSum { return o.sum }
+
+// RowOrder identifies the rows of a worker in their order, and is their digest for a packed table.
+func (o *Opened) RowOrder() [sha256.Size]byte { return o.order }
 
 // digests are those of the whole content, of which there are wholes, and of its parts.
 func (o *Opened) digests() [][sha256.Size]byte {
@@ -263,7 +267,9 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 	}
 	switch a.o.purpose {
 	case Worker:
-		a.o.sum = data.SumRows(c.Rows)
+		if a.o.sum, a.o.order = data.SumRows(c.Rows), c.Digest; c.Rows != nil {
+			a.o.order = data.RowOrder(c.Rows)
+		}
 		c.Rows = nil // under a key that is no owner's
 	case Test:
 		if err := a.overlap(); err != nil {

@@ -192,7 +192,7 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 		return nil, nil, err
 	}
 	shard, err = remote.NewShard(remote.ShardConfig{
-		Rows: rows, Facts: job.Facts, Digest: digest, Sum: opened.RowSum(), Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
+		Rows: rows, Facts: job.Facts, Digest: digest, Order: opened.RowOrder(), Sum: opened.RowSum(), Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
 		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(),
 	})
 	return shard, rows.Close, err

@@ -44,6 +44,11 @@ Requires-Python: >=3.10
 Requires-Dist: numpy
 Requires-Dist: pyarrow
 Requires-Dist: scikit-learn>=1.6
+Provides-Extra: spark
+Requires-Dist: pyspark>=3.5; extra == 'spark'
+Requires-Dist: pandas; extra == 'spark'
+Provides-Extra: dask
+Requires-Dist: dask[dataframe,distributed]>=2026.8; extra == 'dask'
 Description-Content-Type: text/markdown
 
 `

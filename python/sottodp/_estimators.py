@@ -150,53 +150,64 @@ class _Sotto(BaseEstimator):
         warn_of_fitted_steps()
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
             work = Path(directory)  # holds only public files
-            out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
-            spec: dict[str, Any] = {
-                "data": rows.path,
-                "schema": str(work / "schema.yaml"),
-                "model": {"name": self._model(), **options},
-                "method": {"name": self.method, **_options("method_options", self.method_options)},
-                "privacy": self._budget(),
-                "out": str(out),
-            }
-            if self._search is not None:
-                del spec["method"], spec["out"]
-                spec["tune"] = self._search
-            if self.ledger is not None:
-                spec["ledger"] = _place(self.ledger)
-            if self.disclosure is not None:
-                spec["disclosure"] = _options("disclosure", self.disclosure)
-            for name in ("accept_delta", "accept_dropped"):
-                if getattr(self, name):
-                    spec[name] = True
-            if self.lab:
-                spec["lab"] = True
-                if self.random_state is not None:
-                    spec["seed"] = _seed(self.random_state)
-            elif self.random_state is not None:
-                raise ValueError("random_state: found it without lab=True; allowed is to leave it out: seeded noise protects nobody")
-            if self.schema is not None:
-                spec["schema"] = str(Path(self.schema).absolute())
-                target, unit = self._columns_of_schema()
-                self._columns = None
-            else:
-                target, unit = LABEL, None
-                assert label is not None  # there is no schema file
-                schema = self._schema(features, names, label)
-                self._columns = schema["columns"][:-1]
-                (work / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
-            if target in names:
-                raise ValueError(f"X: found a column {target!r}, which is the label's name; allowed is X without its label")
+            spec, out, target, unit = self._plan(work, rows.path, names, features, label, options)
             self._write(rows, features, names, {target: y})
-            (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
             with self._in_words(work, rows, names):
                 if self._search is None:
                     run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
                 else:
                     run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows)
                     self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
-            self._model_file = (out / "model.json").read_text(encoding="utf-8")
-            done = json.loads((out / "run.json").read_text(encoding="utf-8"))
+            self._keep_run(out, names, unit)
+
+    def _plan(
+        self, work: Path, data: str, names: Sequence[str], features: Sequence[Any] | None, label: dict[str, Any] | None, options: dict[str, Any],
+    ) -> tuple[dict[str, Any], Path, str, str | None]:
+        """Write spec and schema to work. Return the spec, the run directory, and the columns of the label and of the unit."""
+        out = Path(self.run_dir).absolute() if self.run_dir else work / "run"
+        spec: dict[str, Any] = {
+            "data": data,
+            "schema": str(work / "schema.yaml"),
+            "model": {"name": self._model(), **options},
+            "method": {"name": self.method, **_options("method_options", self.method_options)},
+            "privacy": self._budget(),
+            "out": str(out),
+        }
+        if self._search is not None:
+            del spec["method"], spec["out"]
+            spec["tune"] = self._search
+        if self.ledger is not None:
+            spec["ledger"] = _place(self.ledger)
+        if self.disclosure is not None:
+            spec["disclosure"] = _options("disclosure", self.disclosure)
+        for name in ("accept_delta", "accept_dropped"):
+            if getattr(self, name):
+                spec[name] = True
+        if self.lab:
+            spec["lab"] = True
+            if self.random_state is not None:
+                spec["seed"] = _seed(self.random_state)
+        elif self.random_state is not None:
+            raise ValueError("random_state: found it without lab=True; allowed is to leave it out: seeded noise protects nobody")
+        if self.schema is not None:
+            spec["schema"] = str(Path(self.schema).absolute())
+            target, unit = self._columns_of_schema()
+            self._columns = None
+        else:
+            target, unit = LABEL, None
+            assert label is not None  # there is no schema file
+            schema = self._schema(features, names, label)
+            self._columns = schema["columns"][:-1]
+            (work / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
+        if target in names:
+            raise ValueError(f"X: found a column {target!r}, which is the label's name; allowed is X without its label")
+        (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
+        return spec, out, target, unit
+
+    def _keep_run(self, out: Path, names: list[str], unit: str | None) -> None:
+        """Keep the model and the guarantee of a run directory."""
+        self._model_file = (out / "model.json").read_text(encoding="utf-8")
+        done = json.loads((out / "run.json").read_text(encoding="utf-8"))
         budget, schema = done["budget"], done["schema"]
         self.guarantee_ = Guarantee(
             epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
@@ -253,11 +264,11 @@ class _Sotto(BaseEstimator):
         names = [f"x{i}" for i in range(X.shape[1])]
         return [X[:, i] for i in range(X.shape[1])], names
 
-    def _schema(self, features: Sequence[Any], names: Sequence[str], label: Mapping[str, Any]) -> dict[str, Any]:
-        """The schema from scikit-learn's parameters."""
-        if not self.lab:
+    def _schema(self, features: Sequence[Any] | None, names: Sequence[str], label: Mapping[str, Any]) -> dict[str, Any]:
+        """The schema from scikit-learn's parameters. Without features, nothing is read off the rows, in the lab either."""
+        if not self.lab or features is None:
             missing = [name for name in ("dataset", "domain") if getattr(self, name) is None]
-            if self.rows is None and self.adjacency != "replace-one":
+            if self.rows is None and (self.adjacency != "replace-one" or features is None):
                 missing.append("rows")
             if missing:
                 raise ValueError(
@@ -268,14 +279,14 @@ class _Sotto(BaseEstimator):
             raise ValueError(f"rows: found {self.rows!r}; allowed is a whole number above 0, about how many rows the table has")
         if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset):
             raise ValueError(f"dataset: found {self.dataset!r}; allowed is the table's name in the ledger, as 'clinic'")
-        columns = _domain.columns(self.domain, names, features)
+        columns = _domain.columns(self.domain, names, features or ())
         if self.hats is not None:
             for column in columns:
                 if column["type"] == "numeric":
                     column.update({"hats": self.hats} if self.hats else {"encode": "linear"})
         return {
             "dataset": self.dataset or "lab",
-            "rows": len(features[0]) if self.rows is None else int(self.rows),
+            "rows": len(features[0]) if features is not None and self.rows is None else int(self.rows or 0),
             "format": {"kind": "csv"},
             "row_scaling": self.row_scaling,
             "columns": [*columns, {"name": LABEL, "type": "label", **label}],

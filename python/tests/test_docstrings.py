@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import sottodp
+import sottodp.dask
+import sottodp.spark
 
-MODULES = [sottodp, sottodp.errors, sottodp.plots, sottodp.preprocessing]
+MODULES = [sottodp, sottodp.dask, sottodp.errors, sottodp.plots, sottodp.preprocessing, sottodp.spark]
 
 
 def public():

@@ -1,0 +1,78 @@
+"""Fits on a Dask cluster of two processes that speak TLS. About two minutes on 2 busy cores."""
+
+import os
+
+import dask
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import FEATURES, LONG, SAID
+from distributed import Client, LocalCluster, Security
+
+import sottodp
+import sottodp.dask
+
+SHORT = {"steps": 50, "batch": 100}
+NO_SPILL = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with dask.config.set(NO_SPILL):
+        with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, security=Security.temporary()) as cluster:
+            with Client(cluster) as client:
+                yield client
+
+
+def here(rows, **more):
+    return sottodp.SottoClassifier(**SAID, **more).fit(rows[FEATURES], rows["ill"])
+
+
+def test_one_table(client, patients, tmp_path):
+    df = dask.dataframe.from_pandas(patients, npartitions=5)
+    model = sottodp.dask.SottoClassifier(label="ill", **SAID, method_options=SHORT, run_dir=tmp_path / "run").fit(df)
+    assert model.partitions_ == 2 and (tmp_path / "run" / "report.html").exists()
+    np.testing.assert_array_equal(model.coef_, here(patients, method_options=SHORT).coef_)
+    lines = model.transform(df).compute()
+    np.testing.assert_array_equal(lines["prediction"], model.predict(patients[FEATURES]))
+    np.testing.assert_array_equal(np.stack(lines["probability"]), model.predict_proba(patients[FEATURES]))
+
+
+def test_two_workers_die(client, patients, deaths):
+    df = dask.dataframe.from_pandas(patients, npartitions=5)
+    run, killed = deaths(lambda: client.run(os.getpid).values())
+    model = sottodp.dask.SottoClassifier(label="ill", **SAID, method_options=LONG, run_dir=run).fit(df)
+    assert len(killed) == 2
+    np.testing.assert_array_equal(model.coef_, here(patients, method_options=LONG).coef_)
+
+
+def test_rows_that_change(client, patients, deaths):
+    def other(rows):
+        return rows.assign(age=rows["age"] + np.random.default_rng().normal(size=len(rows)))
+
+    df = dask.dataframe.from_pandas(patients, npartitions=5).map_partitions(other, meta=patients.iloc[:0])
+    run, killed = deaths(lambda: client.run(os.getpid).values(), 1)
+    with pytest.raises(sottodp.errors.MachineError, match="came back with other rows"):
+        sottodp.dask.SottoClassifier(label="ill", **SAID, method_options={"steps": 1_000_000, "batch": 100}, run_dir=run).fit(df)
+    assert len(killed) == 1
+
+
+def test_rows_that_do_not_fit(client, patients):
+    df = dask.dataframe.from_pandas(patients.assign(sex=["secret"] + patients["sex"].tolist()[1:]), npartitions=2)
+    with pytest.raises(sottodp.errors.DataError, match=r"^partition 1 of 2: .*column sex") as found:
+        sottodp.dask.SottoClassifier(label="ill", **SAID, method_options=SHORT).fit(df)
+    assert "secret" not in str(found.value)
+
+
+def test_clusters_that_are_refused(patients):
+    df = dask.dataframe.from_pandas(patients, npartitions=2)
+    model = sottodp.dask.SottoClassifier(label="ill", **SAID, method_options=SHORT)
+    with dask.config.set(NO_SPILL), LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster):
+        with pytest.raises(ValueError, match="lacks addresses that begin with tls://; "):
+            model.fit(df)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
+        with pytest.raises(ValueError, match="lacks distributed.worker.memory.target and .spill: false"):
+            model.fit(df)
+    with dask.config.set(NO_SPILL), LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
+        np.testing.assert_array_equal(model.fit(df).coef_, here(patients, method_options=SHORT).coef_)

@@ -1,0 +1,78 @@
+"""Fits on Spark's local-cluster mode: a driver and two executors, each a process. About ten minutes on 2 busy cores."""
+
+import os
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import FEATURES, LONG, SAID
+from pyspark.sql import SparkSession, functions
+
+import sottodp
+from sottodp import _cluster, spark
+
+
+@pytest.fixture(scope="module")
+def session():
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.authenticate.secret", "of a test").config("spark.ui.enabled", "false")
+    for name, value in spark._SETTINGS.items():
+        builder = builder.config(name, value)
+    for name in ("PYTHONPATH", "SOTTO_COMMAND", "PATH"):
+        builder = builder.config(f"spark.executorEnv.{name}", os.environ.get(name, ""))
+    session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def executors():
+    """The executors of this session, by their process numbers."""
+    lines = subprocess.run(["ps", "-ewwo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [int(line.split()[0]) for line in lines if "CoarseGrainedExecutorBackend" in line and "/java" in line.split()[1]]
+
+
+def here(df, **more):
+    """A fit on the rows of all partitions in one table."""
+    work = _cluster.Work("", "", "", 2, FEATURES, None, "ill", "ill", None, None, b"")
+    rows = spark.divided(df, work).toPandas()
+    return sottodp.SottoClassifier(**SAID, **more).fit(rows[FEATURES], rows["ill"])
+
+
+def test_one_table(session, patients, tmp_path):
+    df = session.createDataFrame(patients)
+    model = spark.SottoClassifier(label="ill", **SAID, method_options={"steps": 50, "batch": 100}, run_dir=tmp_path / "run").fit(df)
+    assert model.partitions_ == 2 and (tmp_path / "run" / "report.html").exists()
+    np.testing.assert_array_equal(model.coef_, here(df, method_options={"steps": 50, "batch": 100}).coef_)
+    lines = model.transform(df).toPandas()
+    assert list(lines.columns) == [*patients.columns, "prediction", "probability"]
+    pd.testing.assert_frame_equal(lines[list(patients.columns)], patients, check_dtype=False)
+    np.testing.assert_array_equal(lines["prediction"], model.predict(patients[FEATURES]))
+    np.testing.assert_array_equal(np.stack(lines["probability"]), model.predict_proba(patients[FEATURES]))
+
+
+def test_two_executors_die(session, patients, deaths):
+    df = session.createDataFrame(patients)
+    run, killed = deaths(executors)
+    model = spark.SottoClassifier(label="ill", **SAID, method_options=LONG, run_dir=run).fit(df)
+    assert len(killed) == 2
+    np.testing.assert_array_equal(model.coef_, here(df, method_options=LONG).coef_)
+
+
+def test_rows_that_change(session, patients, deaths):
+    @functions.pandas_udf("double")
+    def other(column: pd.Series) -> pd.Series:
+        return column + np.random.default_rng().normal(size=len(column))
+
+    df = session.createDataFrame(patients).withColumn("age", other("age"))
+    run, killed = deaths(executors, 1)
+    with pytest.raises(sottodp.errors.MachineError, match="came back with other rows .* write the frame to a table first"):
+        spark.SottoClassifier(label="ill", **SAID, method_options={"steps": 1_000_000, "batch": 100}, run_dir=run).fit(df)
+    assert len(killed) == 1
+
+
+def test_rows_that_do_not_fit(session, patients):
+    df = session.createDataFrame(patients).withColumn("sex", functions.when(functions.col("age") > 119, "secret").otherwise(functions.col("sex")))
+    with pytest.raises(sottodp.errors.DataError, match=r"^partition \d of 2: .*column sex") as found:
+        spark.SottoClassifier(label="ill", **SAID, method_options={"steps": 50, "batch": 100}).fit(df)
+    assert "secret" not in str(found.value)

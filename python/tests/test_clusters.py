@@ -1,0 +1,195 @@
+"""The code of a cluster's tasks, fed by a driver of plain Python: what Spark and Dask add is tested by .ci/long."""
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+
+import sottodp
+import sottodp.dask
+import sottodp.spark
+from sottodp import _cluster
+
+FEATURES = ["age", "pressure", "sex"]
+SAID = dict(
+    domain={"age": (0, 120), "pressure": (60, 220), "sex": ["f", "m"]}, rows=900, dataset="clinic", epsilon=1, delta=1e-6,
+    adjacency="add-or-remove", method="sgd", method_options={"steps": 30, "batch": 90}, hats=0,
+)
+
+
+def frame():
+    random = np.random.default_rng(1)
+    age = random.uniform(0, 120, 900)
+    return pd.DataFrame({
+        "age": age, "pressure": random.normal(120, 20, 900), "sex": random.choice(["f", "m"], 900), "ill": age + random.normal(0, 20, 900) > 60,
+    })
+
+
+def parts(rows, *cuts):
+    """Partitions of several batches each."""
+    ends = [0, *cuts, len(rows)]
+    return [pyarrow.Table.from_pandas(rows[a:b], preserve_index=False).to_batches(100) for a, b in zip(ends, ends[1:])]
+
+
+class Threads:
+    """A cluster of threads."""
+
+    def __init__(self, work, partitions, barrier=True):
+        self.work, self.partitions, self.ended, self.wrong, self.over = work, partitions, [], None, threading.Event()
+        self.barrier, self.read = threading.Barrier(len(partitions)), []
+        self.agree = self._agree if barrier else bool
+        self.threads = [threading.Thread(target=self.one, args=(i, rows)) for i, rows in enumerate(partitions)]
+        for thread in self.threads:
+            thread.start()
+
+    def _agree(self, read):
+        self.read.append(read)
+        self.barrier.wait(60)
+        return all(self.read)
+
+    def one(self, shard, rows):
+        try:
+            self.ended.append(_cluster.work(self.work, shard, rows, agree=self.agree, stop=self.over.is_set))
+        except _cluster.Lost as error:
+            self.wrong = error
+
+    def failed(self):
+        return self.wrong or next((one for one in self.ended if one.code), None)
+
+    def stop(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def fit(model, partitions, tasks=Threads):
+    _cluster.fit(model, FEATURES, model.label, [*FEATURES, "ill"], len(partitions), ("127.0.0.1:0", "127.0.0.1"), lambda work: tasks(work, partitions))
+    return model
+
+
+def classifier(**more):
+    return sottodp.spark.SottoClassifier(label="ill", classes=[False, True], **{**SAID, **more})
+
+
+def test_partitions_are_one_table(tmp_path):
+    rows = frame()
+    seeded = dict(lab=True, random_state=7)
+    here = sottodp.SottoClassifier(classes=[False, True], **{**SAID, **seeded}).fit(rows[FEATURES], rows["ill"])
+    away = fit(classifier(run_dir=tmp_path / "run", **seeded), parts(rows, 100, 100, 350))  # the second is empty
+    assert away.partitions_ == 4
+    np.testing.assert_array_equal(here.coef_, away.coef_)
+    np.testing.assert_array_equal(here.predict(rows[FEATURES]), away.predict(rows[FEATURES]))
+    values, probabilities = _cluster.predictions(away, rows)
+    assert values == here.predict(rows[FEATURES]).tolist()
+    np.testing.assert_array_equal(probabilities, here.predict_proba(rows[FEATURES]))
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_numbers_and_the_ledger():
+    rows = frame().assign(ill=lambda r: r["age"] / 2)
+    said = dict(SAID, label="ill", target_range=(0, 60))
+    model = fit(sottodp.dask.SottoRegressor(**said), parts(rows, 450))
+    low, high = model.predict(pd.DataFrame({"age": [10, 110], "pressure": [120, 120], "sex": ["f", "f"]}))
+    assert low < high and model.guarantee_.epsilon == 1 and not model.guarantee_.lab
+    # The same rows in another order and division, under another name.
+    with pytest.raises(sottodp.errors.ContentProtectedError, match="knows them as \"clinic\""):
+        fit(sottodp.dask.SottoRegressor(**{**said, "dataset": "other"}), parts(rows[::-1], 200, 500))
+    assert "(ε 2, δ 2e-06)" in fit(sottodp.dask.SottoRegressor(**said), parts(rows[::-1], 200)).guarantee_.lifetime
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_rows_that_do_not_fit(barrier):
+    rows = parts(frame(), 450)
+    wrong = pyarrow.array(["secret"] * 100)
+    rows[1][0] = rows[1][0].set_column(0, "age", wrong)
+    with pytest.raises(sottodp.SottoError, match=r"^partition 2 of 2: ") as found:
+        fit(classifier(), rows, lambda work, partitions: Threads(work, partitions, barrier))
+    assert "secret" not in str(found.value)
+    rows = parts(frame().assign(ill="secret"), 450)
+    with pytest.raises(sottodp.SottoError, match=r"^partition \d of 2: label: column 'ill': found a label that is none of classes") as found:
+        fit(classifier(), rows)
+    assert "secret" not in str(found.value)
+
+
+class Again(Threads):
+    """A cluster that loses a task and computes its partition again, in another order of rows."""
+
+    def __init__(self, work, partitions):
+        super().__init__(work, partitions, barrier=False)
+
+    def one(self, shard, rows):
+        if shard == 0:
+            lost = threading.Event()
+            threading.Timer(3, lost.set).start()
+            _cluster.work(self.work, 0, rows, stop=lost.is_set)
+            rows = rows[::-1]
+        super().one(shard, rows)
+
+
+def test_other_rows_are_refused():
+    steps = {"steps": 200_000, "batch": 90}  # until somebody stops it
+    with pytest.raises(sottodp.errors.MachineError, match="shard 1 of 2: a task came back with other rows .* write the frame"):
+        fit(classifier(method_options=steps, lab=True, random_state=1), parts(frame(), 450), Again)
+
+
+def test_what_is_said_wrongly():
+    for more, text in [
+        (dict(classes=None), "classes: must be said"), (dict(domain=(0, 1)), "domain: must be a dict"), (dict(rows=None), "rows: must be said"),
+        (dict(method="outpert", method_options=None), "replace-one"),
+    ]:
+        model = sottodp.spark.SottoClassifier(label="ill", **{**SAID, "classes": [False, True], **more})
+        with pytest.raises((ValueError, sottodp.SottoError), match=text):
+            fit(model, parts(frame()))
+    with pytest.raises(ValueError, match="partitions: found 3; allowed are at most 2"):
+        _cluster.partitions(3, 2, "so many workers the cluster has")
+    with pytest.raises(ValueError, match="label: must be said"):
+        _cluster.label(sottodp.spark.SottoClassifier())
+
+
+def test_sessions_are_checked():
+    good = dict(sottodp.spark._SETTINGS)
+    sottodp.spark.check("spark://host:7077", lambda name, default: good.get(name, default))
+    sottodp.spark.check("local[2]", lambda name, default: default)
+    for master in ("local-cluster[2,1,1024]", "yarn", "k8s://host", "spark://host:7077"):
+        with pytest.raises(ValueError, match="spark.authenticate=true, spark.network.crypto.enabled=true, spark.io.encryption.enabled=true; allowed"):
+            sottodp.spark.check(master, lambda name, default: default)
+    for name, value in good.items():
+        bad = {**good, name: "true" if value == "false" else "false"}
+        with pytest.raises(ValueError, match=f"lacks {name}={value}; "):
+            sottodp.spark.check("yarn", lambda name, default: bad.get(name, default))
+
+
+class Client:
+    def __init__(self, address="tls://host:1", encrypted=True, spills=False):
+        self.about = {"address": address, "workers": {address: {}}}
+        self.security = type("Security", (), {"require_encryption": encrypted})
+        self.spills = spills
+
+    def scheduler_info(self, n_workers):
+        return self.about
+
+    def run(self, what):
+        return {"host": self.spills}
+
+
+def test_dask_clusters_are_checked():
+    assert sottodp.dask.check(Client())[1] == ["tls://host:1"]
+    sottodp.dask.check(Client("inproc://1", encrypted=False))
+    for client, text in [(Client("tcp://host:1"), "tls://"), (Client(encrypted=False), "require_encryption=True"), (Client(spills=True), "memory.target and .spill")]:
+        with pytest.raises(ValueError, match=text):
+            sottodp.dask.check(client)
+
+
+def test_the_key_is_not_shown():
+    work = _cluster.Work("{}", "", "host:1", 1, ["a"], None, "y", "y", None, None, b"secret key")
+    assert "secret" not in repr(work)
+    started = []
+    real = _cluster._start
+    _cluster._start = lambda arguments, *more: started.append(arguments) or real(arguments, *more)
+    try:
+        fit(classifier(lab=True, random_state=1), parts(frame()))
+    finally:
+        _cluster._start = real
+    assert len(started) == 2 and all(arguments[arguments.index("--key") + 1] == "-" for arguments in started)

@@ -24,6 +24,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -422,9 +423,19 @@ func fields(v any) []string {
 	return out
 }
 
-// TestSpecPage compares docs/reference/spec.md with the fields that the code accepts.
+// TestSpecPage compares the fields that the code accepts with run.Fields and schema.Fields, of which TestFields makes the tables of
+// docs/reference/spec.md, and with the tables of other pages.
 func TestSpecPage(t *testing.T) {
-	page := read(t, "reference/spec.md")
+	blocks := map[string]config.Block{}
+	for _, b := range slices.Concat(run.Fields(), schema.Fields()) {
+		blocks[b.Title] = b
+	}
+	names := func(title string) (all []string) {
+		for _, f := range blocks[title].Fields {
+			all = append(all, f.Name)
+		}
+		return slices.Sorted(slices.Values(all))
+	}
 	_, err := run.LoadSpec("", []run.Override{{Path: "no-such-field", Value: "1"}})
 	if err == nil {
 		t.Fatal("an unknown field is accepted")
@@ -434,40 +445,51 @@ func TestSpecPage(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatalf("the error of an unknown field does not list the fields: %v", err)
 	}
-	got := names(table(t, section(t, page, "### Top level")))
-	want := strings.Split(list, ", ")
-	compare(t, "top level", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
-	compare(t, "block model", names(table(t, section(t, page, "### Block `model`"))), fields(run.ModelSpec{}))
-	compare(t, "block privacy", names(table(t, section(t, page, "### Block `privacy`"))), fields(run.PrivacySpec{}))
-	compare(t, "block disclosure", names(table(t, section(t, read(t, "how-to/disclosure.md"), "## Block `disclosure`"))), fields(runlog.Statements{}))
-	compare(t, "block network", names(table(t, section(t, read(t, "how-to/network.md"), "## The block `network` of a spec"))), fields(run.Network{}))
-	compare(t, "block compare", names(table(t, section(t, read(t, "how-to/compare.md"), "## The block `compare` of a spec"))), fields(run.Comparison{}))
+	sorted := func(all []string) []string { return slices.Sorted(slices.Values(all)) }
+	compare(t, "top level", names("Top level"), sorted(strings.Split(list, ", ")))
+	compare(t, "block model", names("Block `model`"), sorted(fields(run.ModelSpec{})))
+	compare(t, "block privacy", names("Block `privacy`"), sorted(fields(run.PrivacySpec{})))
+	for _, name := range model.Names() {
+		if !strings.Contains(blocks["Block `model`"].Fields[0].Doc, "`"+name+"`") {
+			t.Errorf("the field model.name does not tell of %s", name)
+		}
+	}
+	of := func(page, heading string) (all []string) {
+		for _, r := range table(t, section(t, read(t, page), heading)) {
+			all = append(all, strings.Trim(r[0], "`"))
+		}
+		return all
+	}
+	compare(t, "block disclosure", of("how-to/disclosure.md", "## Block `disclosure`"), fields(runlog.Statements{}))
+	compare(t, "block network", of("how-to/network.md", "## The block `network` of a spec"), fields(run.Network{}))
+	compare(t, "block compare", of("how-to/compare.md", "## The block `compare` of a spec"), fields(run.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.
-	for heading, src := range map[string]string{
-		"### Top level of the schema":       "no-such-field: 1\n",
-		"### Block `format`":                "format: {no-such-field: 1}\n",
-		"### Block `image`":                 "dataset: d\nformat: {kind: idx}\nimage: {no-such-field: 1}\n",
-		"### Columns of type `numeric`":     "dataset: d\ncolumns: [{name: a, type: numeric, no-such-field: 1}]\n",
-		"### Columns of type `categorical`": "dataset: d\ncolumns: [{name: a, type: categorical, no-such-field: 1}]\n",
-		"### Columns of type `ordinal`":     "dataset: d\ncolumns: [{name: a, type: ordinal, no-such-field: 1}]\n",
-		"### Columns of type `boolean`":     "dataset: d\ncolumns: [{name: a, type: boolean, no-such-field: 1}]\n",
-		"### Columns of type `date`":        "dataset: d\ncolumns: [{name: a, type: date, no-such-field: 1}]\n",
-		"### Columns of type `text`":        "dataset: d\ncolumns: [{name: a, type: text, no-such-field: 1}]\n",
-		"### Columns of type `label`":       "dataset: d\ncolumns: [{name: a, type: label, no-such-field: 1}]\n",
-		"### Block `unit`":                  "dataset: d\nunit: {no-such-field: 1}\n",
-		"### Columns of type `unit`":        "dataset: d\ncolumns: [{name: a, type: unit, no-such-field: 1}]\n",
-		"### Columns of type `ignore`":      "dataset: d\ncolumns: [{name: a, type: ignore, no-such-field: 1}]\n",
-	} {
+	sources := map[string]string{
+		"Top level of the schema": "no-such-field: 1\n",
+		"Block `format`":          "format: {no-such-field: 1}\n",
+		"Block `image`":           "dataset: d\nformat: {kind: idx}\nimage: {no-such-field: 1}\n",
+		"Block `unit`":            "dataset: d\nunit: {no-such-field: 1}\n",
+	}
+	for _, c := range schema.ColumnTypes() {
+		sources["Columns of type `"+c.Name+"`"] = "dataset: d\ncolumns: [{name: a, type: " + c.Name + ", no-such-field: 1}]\n"
+	}
+	compare(t, "blocks of a schema", slices.Sorted(maps.Keys(sources)), sorted(slices.Collect(func(yield func(string) bool) {
+		for _, b := range schema.Fields() {
+			if !yield(b.Title) {
+				return
+			}
+		}
+	})))
+	for title, src := range sources {
 		_, err := schema.Parse("s", []byte(src))
 		var bad *config.Error
-		_, fields, ok := strings.Cut(fmt.Sprint(err), " are ")
+		_, list, ok := strings.Cut(fmt.Sprint(err), " are ")
 		if !errors.As(err, &bad) || !ok || !strings.Contains(err.Error(), "unknown field") {
-			t.Errorf("%s: an unknown field gives %v", heading, err)
+			t.Errorf("%s: an unknown field gives %v", title, err)
 			continue
 		}
-		got, want := names(table(t, section(t, page, heading))), strings.Split(fields, ", ")
-		compare(t, heading, slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
+		compare(t, title, names(title), sorted(strings.Split(list, ", ")))
 	}
 }
 

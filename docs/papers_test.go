@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
-var update = flag.Bool("update", false, "write measurements/papers.md again")
+var update = flag.Bool("update", false, "write again what the tests here make of runs and of the code")
 
 // TestPapers: but for its notes, measurements/papers.md is what the records of the full runs in measurements/papers give.
 func TestPapers(t *testing.T) {

@@ -8,10 +8,13 @@ import (
 
 // booleanType is false or true: an ordinal column of these two levels whose cells may say them in several ways.
 var booleanType = columnType{
-	name:   TypeBoolean,
-	about:  "true or false, yes or no, 1 or 0",
-	asks:   []Question{{Field: "missing", Text: "an empty cell counts as error (a bad row), zero, true or false", Free: true, Default: RuleError}, askSource},
-	fields: []string{"missing", "source"},
+	name:  TypeBoolean,
+	about: "true or false, yes or no, 1 or 0",
+	asks:  []Question{{Field: "missing"}, {Field: "source"}},
+	fields: []config.Field{
+		config.NewField("missing", "text", "`error`", "what a missing mark counts as: `error` (a bad row), `zero` (between both), `true` or `false`"),
+		config.NewField("source", "text", "none", "where it is known from, for a [disclosure](../how-to/disclosure.md)"),
+	},
 	sample: [][2]string{{"{name: smoker, type: boolean}", "true and false, t and f, yes and no, y and n, 1 and 0, in any case"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)

@@ -10,8 +10,8 @@ import (
 var categoricalType = columnType{
 	name:   TypeCategorical,
 	about:  "one of some public levels",
-	asks:   []Question{askLevels, askUnknown, askSource},
-	fields: levelFields,
+	asks:   []Question{{Field: "levels"}, {Field: "unknown"}, {Field: "source"}},
+	fields: levelFields("all public levels", "all features 0"),
 	sample: [][2]string{{"{name: ward, type: categorical, levels: [north, south]}", "every level there may be; unknown: zero, or a level"}},
 	read:   readLevels,
 	check: func(c *Column, path string, _ bool) *config.Error {
@@ -30,7 +30,14 @@ var categoricalType = columnType{
 
 // What follows all types of columns with levels share.
 
-var levelFields = []string{"levels", "unknown", "missing", "source"}
+func levelFields(levels, zero string) []config.Field {
+	return []config.Field{
+		config.NewField("levels", "list of texts", "required", levels),
+		config.NewField("unknown", "text", "`error`", "what another text counts as: `error` (a bad row), `zero` ("+zero+") or a level"),
+		config.NewField("missing", "text", "as `unknown`", "what a missing mark counts as: likewise"),
+		config.NewField("source", "text", "none", "where the levels come from, for a [disclosure](../how-to/disclosure.md)"),
+	}
+}
 
 func readLevels(r *reader, path string, f *column, c *Column) {
 	r.need(path+".levels", "a list of the public levels")

@@ -14,10 +14,17 @@ var labelType = columnType{
 	name:  TypeLabel,
 	about: "what is to be predicted",
 	asks: []Question{
-		{Field: "classes", Text: "all its classes", List: true, Word: "number", Means: "it is a number within bounds", Then: []Question{askMin, askMax, askSource}},
-		askSource,
+		{Field: "classes", Word: "number", Means: "it is a number within bounds", Then: []Question{{Field: "min"}, {Field: "max"}, {Field: "source"}}},
+		{Field: "source"},
 	},
-	fields: []string{"classes", "strip", "min", "max", "scale", "source"},
+	fields: []config.Field{
+		config.NewField("classes", "list of texts", "required, or `min` and `max`", "all its classes, two or more"),
+		config.NewField("strip", "text", "none", "trailing text to remove before matching, like the dot in Adult's test file; for classes only"),
+		config.NewField("min", "number", "required for a number", "of a label that is a number, its public lower bound: smaller values count as it"),
+		config.NewField("max", "number", "required for a number", "likewise its public upper bound"),
+		config.NewField("scale", "number", "none", "about the standard deviation of a label that is a number, known without the rows (say from where in `source`). Labels then count as at most 12 of it wide, which helps where `min` and `max` are far apart"),
+		config.NewField("source", "text", "none", "where the classes or bounds come from, for a [disclosure](../how-to/disclosure.md)"),
+	},
 	sample: [][2]string{{"{name: readmitted, type: label, classes: [no, yes]}", "one label in all; of a number: min and max"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		if r.doc.Has(path+".min") || r.doc.Has(path+".max") {

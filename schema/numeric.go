@@ -13,11 +13,19 @@ var numericType = columnType{
 	name:  TypeNumeric,
 	about: "a number within public bounds; values beyond are clamped to them",
 	asks: []Question{
-		{Field: "min", Text: askMin.Text, Word: BoundsUnknown, Means: "sotto schema bounds estimates both later, at a cost",
-			Instead: "bounds", Then: []Question{askMissing}},
-		askMax, askMissing, askSource,
+		{Field: "min", Word: BoundsUnknown, Means: "sotto schema bounds estimates both later, at a cost", Instead: "bounds", Then: []Question{{Field: "missing"}}},
+		{Field: "max"}, {Field: "missing"}, {Field: "source"},
 	},
-	fields: []string{"min", "max", "bounds", "transform", "encode", "hats", "missing", "source"},
+	fields: []config.Field{
+		config.NewField("min", "number", "required", "public lower bound: smaller values count as it"),
+		config.NewField("max", "number", "required", "public upper bound, above `min`"),
+		config.NewField("bounds", "text", "none", "`unknown`, instead of `min` and `max`, until [`sotto schema bounds`](#bounds-that-nobody-knows) has proposed them", "unknown"),
+		config.NewField("transform", "text", "`none`", "`none`, `log1p` (for `min` ≥ 0) or `signed_log1p`", "none log1p signed_log1p"),
+		config.NewField("encode", "text", "chosen by the run", "`linear`, one feature, or `hats`, bumps beside it", "linear hats"),
+		config.NewField("hats", "whole number from 2 to 64", "8 with `encode: hats`", "number of bumps; without `encode` it means `encode: hats`"),
+		config.NewField("missing", "text or number", "`error`", "what a missing mark counts as: `error` (a bad row), `zero` (the middle of the range) or a number within the bounds"),
+		config.NewField("source", "text", "none", "where the bounds come from, for a [disclosure](../how-to/disclosure.md)"),
+	},
 	sample: [][2]string{
 		{"{name: age, type: numeric, min: 0, max: 120}", "values beyond are clamped"},
 		{"{name: income, type: numeric, min: 0, max: 1e6, transform: log1p}", ""},

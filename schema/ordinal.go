@@ -10,8 +10,8 @@ import (
 var ordinalType = columnType{
 	name:   TypeOrdinal,
 	about:  "one of some public levels in their order",
-	asks:   []Question{{Field: "levels", Text: "all its levels, in their order", List: true}, askUnknown, askSource},
-	fields: levelFields,
+	asks:   []Question{{Field: "levels"}, {Field: "unknown"}, {Field: "source"}},
+	fields: levelFields("all public levels in their order, two or more", "the middle of the range"),
 	sample: [][2]string{{"{name: stage, type: ordinal, levels: [I, II, III, IV]}", "levels in their order, one number"}},
 	read:   readLevels,
 	check: func(c *Column, path string, _ bool) *config.Error {

@@ -2,6 +2,8 @@ package schema
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +17,7 @@ type ColumnType struct {
 // A Question is about a field of a column.
 type Question struct {
 	Field string
-	Text  string // what to ask, in a phrase
+	Text  string // what to ask: what the field means
 	List  bool   // the field is a list
 	// The answer may be empty, and means Default, where there is one. The field is then left out.
 	Free    bool
@@ -26,19 +28,32 @@ type Question struct {
 	Then                 []Question
 }
 
-var (
-	askLevels  = Question{Field: "levels", Text: "all its levels", List: true}
-	askUnknown = Question{Field: "unknown", Text: "any other text counts as error (a bad row), zero or one of the levels", Free: true, Default: RuleError}
-	askMissing = Question{Field: "missing", Text: "an empty cell counts as error (a bad row), zero or a number", Free: true, Default: RuleError}
-	askSource  = Question{Field: "source", Text: "where that is known from (for a disclosure)", Free: true}
-	askMin     = Question{Field: "min", Text: "smallest value that counts"}
-	askMax     = Question{Field: "max", Text: "largest value that counts"}
-)
+var link = regexp.MustCompile(`\[(.*?)\]\(.*?\)`)
+
+// Plain is Markdown as text.
+func Plain(markdown string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
+}
+
+// asked are the questions of a type, with what its fields say.
+func (t *columnType) asked(asks []Question) []Question {
+	asks = slices.Clone(asks)
+	for i := range asks {
+		q := &asks[i]
+		f := t.field(q.Field)
+		q.Text, q.List, q.Free = q.Field+": "+Plain(f.Doc), strings.HasPrefix(f.Type, "list"), !strings.HasPrefix(f.Default, "required")
+		if strings.HasPrefix(f.Default, "`") {
+			q.Default = Plain(f.Default)
+		}
+		q.Then = t.asked(q.Then)
+	}
+	return asks
+}
 
 // ColumnTypes are the types of a column in the order in which they are offered.
 func ColumnTypes() (all []ColumnType) {
 	for _, t := range columnTypes {
-		all = append(all, ColumnType{t.name, t.about, t.asks})
+		all = append(all, ColumnType{t.name, t.about, t.asked(t.asks)})
 	}
 	return all
 }

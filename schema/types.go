@@ -12,10 +12,10 @@ import (
 // fields, their defaults and checks, and by its [Form] how cells become features.
 type columnType struct {
 	name   string
-	about  string      // what such a column is, in a phrase
-	asks   []Question  // about its fields, in this order
-	fields []string    // of a schema file, beside name and type
-	sample [][2]string // lines of a skeleton: what follows the type there, and a remark
+	about  string         // what such a column is, in a phrase
+	asks   []Question     // about its fields, in this order
+	fields []config.Field // beside name and type
+	sample [][2]string    // lines of a skeleton: what follows the type there, and a remark
 	// read takes from a schema file the fields that are the type's own, and their defaults.
 	read func(r *reader, path string, f *column, c *Column)
 	// check finds the first fault of a column whose fields are the type's; open allows unknown bounds.
@@ -51,7 +51,15 @@ func TypeNames() string {
 // HasField says whether columns of that type have that field in a schema file.
 func HasField(columnType, field string) bool {
 	t := typeOf(columnType)
-	return t != nil && slices.Contains(t.fields, field)
+	return t != nil && t.field(field) != nil
+}
+
+// field is the field of that name, nil for none.
+func (t *columnType) field(name string) *config.Field {
+	if i := slices.IndexFunc(t.fields, func(f config.Field) bool { return f.Name == name }); i >= 0 {
+		return &t.fields[i]
+	}
+	return nil
 }
 
 // Samples are a line of a schema file for each type of column, each with a remark.
@@ -211,7 +219,7 @@ func (c *Column) check(path string, open bool) *config.Error {
 		return columnFault(path+".type", config.Quote(c.Type), TypeNames())
 	}
 	for _, p := range columnParts {
-		if p.has(c) && !slices.Contains(t.fields, p.name) {
+		if p.has(c) && t.field(p.name) == nil {
 			return columnFault(path+"."+p.name, "a field that a column of type "+c.Type+" does not have", "no "+p.name)
 		}
 	}

@@ -20,11 +20,12 @@ const dimensionAllowed = "the public number of features that words are hashed to
 var textType = columnType{
 	name:  TypeText,
 	about: "free text, whose words are hashed",
-	asks: []Question{
-		{Field: "dimension", Text: "number of features that words are hashed to, as 512"},
-		{Field: "missing", Text: "an empty cell counts as error (a bad row) or zero", Free: true, Default: RuleError}, askSource,
+	asks:  []Question{{Field: "dimension"}, {Field: "missing"}, {Field: "source"}},
+	fields: []config.Field{
+		config.NewField("dimension", "whole number from 2 to 65536", "required", "public number of features that words are hashed to, as 512"),
+		config.NewField("missing", "text", "`error`", "what a missing mark counts as: `error` (a bad row) or `zero` (all features 0)"),
+		config.NewField("source", "text", "none", "where the number comes from, for a [disclosure](../how-to/disclosure.md)"),
 	},
-	fields: []string{"dimension", "missing", "source"},
 	sample: [][2]string{{"{name: complaint, type: text, dimension: 512, missing: zero}", "words, hashed to so many features"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		r.need(path+".dimension", dimensionAllowed)

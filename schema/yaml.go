@@ -312,7 +312,10 @@ func (r *reader) format() Format {
 func (r *reader) column(n config.Node, path string) Column {
 	names, _ := n.Fields()
 	if t := typeOf(n.Field("type").Text()); t != nil {
-		fields := append([]string{"name", "type"}, t.fields...)
+		fields := []string{"name", "type"}
+		for _, f := range t.fields {
+			fields = append(fields, f.Name)
+		}
 		for _, name := range names {
 			if !slices.Contains(fields, name) {
 				r.add(path, r.doc.Unknown(path, name, fields))

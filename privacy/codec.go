@@ -35,6 +35,8 @@ type wire struct {
 	Replaced  *float64          `json:"replacement,omitempty"`
 	Batches   *int              `json:"batches,omitempty"`
 	Part      *string           `json:"part,omitempty"`
+	Owners    *int              `json:"owners,omitempty"`
+	Colluders *int              `json:"colluders,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -81,6 +83,9 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Parallel:
 		w = wire{Event: "parallel", Part: &e.Part}
+		w.Of, err = marshalEvent(e.Of, depth+1)
+	case Shared:
+		w = wire{Event: "shared", Owners: &e.Owners, Colluders: &e.Colluders}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Continued:
 		w = wire{Event: "continued"}
@@ -243,6 +248,9 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "part")
 		}
 		e, used.Part, used.Of = Parallel{*w.Part, inner()}, w.Part, w.Of
+	case "shared":
+		e = Shared{whole("owners", w.Owners), whole("colluders", w.Colluders), inner()}
+		used.Owners, used.Colluders, used.Of = w.Owners, w.Colluders, w.Of
 	case "continued":
 		e = Continued{}
 	case "repeated":
@@ -282,7 +290,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
 		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
-		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || w.Owners != used.Owners || w.Colluders != used.Colluders || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -292,7 +300,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part", "owners", "colluders"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

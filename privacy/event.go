@@ -85,6 +85,14 @@ type (
 		Part string
 		Of   Event
 	}
+	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a share of the noise to
+	// its own part, and those of any Owners − Colluders of them add up to the noise that Of states. Masks hide all but the sum
+	// of all parts: to those who see everything that is sent, and to Colluders owners beside them, it is Of. What it is
+	// to the others without that assumption, Alone says. Of is a Gaussian or a GaussianSum.
+	Shared struct {
+		Owners, Colluders int
+		Of                Event
+	}
 	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among,
 	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
 	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
@@ -131,6 +139,7 @@ func (Continued) event()      {}
 func (Composed) event()       {}
 func (Repeated) event()       {}
 func (Parallel) event()       {}
+func (Shared) event()         {}
 func (Tuned) event()          {}
 func (NonPrivate) event()     {}
 func (Filtered) event()       {}
@@ -247,6 +256,42 @@ func (e Parallel) Validate() error {
 	return whole("parallel", e.Of)
 }
 
+// Validate: 0 ≤ Colluders ≤ Owners − 2, so that the part of an honest owner is never alone, and Of is valid and a
+// Gaussian or a GaussianSum.
+func (e Shared) Validate() error {
+	if e.Colluders < 0 || e.Colluders > e.Owners-2 {
+		return fmt.Errorf("shared: found %d colluders of %d owners; allowed is from 0 to two less than the owners", e.Colluders, e.Owners)
+	}
+	switch e.Of.(type) {
+	case Gaussian, GaussianSum, nil:
+		return validInner("shared", e.Of)
+	}
+	return fmt.Errorf("shared: holds %v; allowed is a sum with Gaussian noise", e.Of)
+}
+
+// Share is what the share of one owner makes of its own part of e: the noise multiplier is less by √(Owners − Colluders), rounded down.
+func (e Shared) Share() Event {
+	less := math.Sqrt(float64(e.Owners-e.Colluders)) * (1 + 0x1p-51)
+	switch of := e.Of.(type) {
+	case Gaussian:
+		return Gaussian{Sigma: of.Sigma / less}
+	case GaussianSum:
+		return GaussianSum{Presence: of.Presence / less, Replacement: of.Replacement / less}
+	}
+	return NonPrivate{Why: "a share of no noise"}
+}
+
+// Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records if masks do not
+// hold, or if all other owners tell them what they know.
+func Alone(e Event) Event {
+	return Map(e, func(e Event) Event {
+		if s, ok := e.(Shared); ok {
+			return s.Share()
+		}
+		return e
+	})
+}
+
 // Validate: Among is not empty and valid, and holds no filter; Eta > −1 and finite, 0 < Gamma < 1.
 func (e Tuned) Validate() error {
 	if len(e.Among) == 0 {
@@ -346,7 +391,10 @@ func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v
 func (e Allocated) String() string {
 	return fmt.Sprintf("Allocated(%d batches, %v)", e.Batches, e.Of)
 }
-func (e Parallel) String() string   { return fmt.Sprintf("on part %s: %v", e.Part, e.Of) }
+func (e Parallel) String() string { return fmt.Sprintf("on part %s: %v", e.Part, e.Of) }
+func (e Shared) String() string {
+	return fmt.Sprintf("Shared(%d owners, %d colluders, %v)", e.Owners, e.Colluders, e.Of)
+}
 func (e Continued) String() string  { return "one more batch of the epoch" }
 func (e Repeated) String() string   { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
 func (e NonPrivate) String() string { return fmt.Sprintf("not private (%s)", e.Why) }
@@ -415,6 +463,9 @@ func Equal(a, b Event) bool {
 	case Parallel:
 		b, ok := b.(Parallel)
 		return ok && a.Part == b.Part && Equal(a.Of, b.Of)
+	case Shared:
+		b, ok := b.(Shared)
+		return ok && a.Owners == b.Owners && a.Colluders == b.Colluders && Equal(a.Of, b.Of)
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)

@@ -47,6 +47,7 @@ var stored = []Event{
 	Repeated{60, Allocated{234, Gaussian{0.8}}},
 	Continued{},
 	Parallel{"holdout", Composed{Gaussian{2}, PoissonSampled{0.5, Gaussian{1}}}},
+	PoissonSampled{0.01, Shared{10, 3, GaussianSum{2, 1}}},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -93,9 +94,9 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 15
+		kinds := 16
 		if depth == 0 {
-			kinds = 8
+			kinds = 9
 		}
 		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 		case 0:
@@ -122,6 +123,9 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 			}
 			return f
 		case 8:
+			owners := rapid.IntRange(2, math.MaxInt).Draw(t, "owners")
+			return Shared{owners, rapid.IntRange(0, owners-2).Draw(t, "colluders"), Gaussian{positiveNumber().Draw(t, "sigma")}}
+		case 14:
 			n := rapid.IntRange(1, math.MaxInt).Draw(t, "n")
 			return FixedSampled{rapid.IntRange(1, n).Draw(t, "m"), n, inSample(depth-1).Draw(t, "of")}
 		case 9:

@@ -19,6 +19,8 @@ func inside(e Event) []Event {
 		return []Event{e.Of}
 	case Parallel:
 		return []Event{e.Of}
+	case Shared:
+		return []Event{e.Of}
 	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, Continued, NonPrivate, Filtered, nil:
 		return nil
 	}
@@ -48,6 +50,9 @@ func with(e Event, parts []Event) Event {
 	case Parallel:
 		e.Of = parts[0]
 		return e
+	case Shared:
+		e.Of = parts[0]
+		return e
 	}
 	return e // inside lists none
 }
@@ -55,7 +60,7 @@ func with(e Event, parts []Event) Event {
 // Single says whether e is a single release, not made of other events.
 func Single(e Event) bool {
 	switch e.(type) {
-	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated, Parallel:
+	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated, Parallel, Shared:
 		return false
 	}
 	return true
@@ -125,6 +130,8 @@ func Before(e Event) string {
 		return fmt.Sprintf("Allocated(%d batches) of ", e.Batches)
 	case Parallel:
 		return fmt.Sprintf("part %s: ", e.Part)
+	case Shared:
+		return fmt.Sprintf("shared by %d owners: ", e.Owners)
 	}
 	return ""
 }

@@ -167,6 +167,8 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		return looks(e.Of)
 	case privacy.Parallel:
 		return looks(e.Of)
+	case privacy.Shared:
+		return looks(e.Of)
 	case privacy.Continued:
 		return false, nil
 	case privacy.Tuned:
@@ -197,6 +199,16 @@ func trivial(a Accountant, e privacy.Event, adj privacy.Adjacency) (Loss, error)
 	if parts := divided(e, adj); parts != nil {
 		return lossOfParts(a, parts, adj)
 	}
+	if of := sharedSample(e); of != nil {
+		return nil, unsupported(a, of, adj, onlySharedPoisson)
+	}
+	if privacy.Contains[privacy.Shared](e) {
+		l, err := a.Loss(pooled(e), adj)
+		if err != nil {
+			return nil, err
+		}
+		return bound{l, 0, []string{"shared"}}, nil
+	}
 	if all := fixedWhole(e); all != nil && adj != privacy.ReplaceOne {
 		return nil, unsupported(a, all, adj, addRemoveFixed)
 	}
@@ -213,6 +225,35 @@ func fixedWhole(e privacy.Event) (found privacy.Event) {
 	privacy.Walk(e, func(e privacy.Event) bool {
 		if s, ok := e.(privacy.FixedSampled); ok && s.M == s.N && found == nil {
 			found = s
+		}
+		return found == nil
+	})
+	return found
+}
+
+// pooled is e with all of the noise that owners share, as those see it who see only sums. PROOFS.md#shared.
+func pooled(e privacy.Event) privacy.Event {
+	if !privacy.Contains[privacy.Shared](e) || e.Validate() != nil || sharedSample(e) != nil {
+		return e
+	}
+	return privacy.Map(e, func(e privacy.Event) privacy.Event {
+		if s, ok := e.(privacy.Shared); ok {
+			return s.Of
+		}
+		return e
+	})
+}
+
+const onlySharedPoisson = "owners draw their batches by themselves, so a sum whose noise they share is proven on the whole table and on Poisson samples"
+
+// sharedSample finds a sample of another kind than Poisson's that holds a sum whose noise owners share.
+func sharedSample(e privacy.Event) (found privacy.Event) {
+	privacy.Walk(e, func(e privacy.Event) bool {
+		switch e.(type) {
+		case privacy.FixedSampled, privacy.Allocated, privacy.Tuned:
+			if found == nil && privacy.Contains[privacy.Shared](e) {
+				found = e
+			}
 		}
 		return found == nil
 	})

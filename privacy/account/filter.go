@@ -75,6 +75,7 @@ func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, sum func(priva
 		})
 		return []float64{most}, err
 	}
+	e = pooled(e)
 	l, err := trivial(a, e, adj)
 	switch {
 	case err != nil:

@@ -50,6 +50,7 @@ func (a RDP) Divergence(e privacy.Event, adj privacy.Adjacency, order float64) (
 	if parts := divided(e, adj); parts != nil {
 		return mostOver(parts, func(part privacy.Event) (float64, error) { return a.Divergence(part, adj, order) })
 	}
+	e = pooled(e)
 	l, err := trivial(a, e, adj)
 	switch {
 	case err != nil:

@@ -250,6 +250,12 @@ func TestAudit(t *testing.T) {
 				src.AddGaussian(v, 1.5*sens/2)
 			}),
 		}},
+		{"shares", gauss(Share{3, 4, 2}.Event()), delta, 0.9, 401, shifted(pooling(Share{3, 4, 2}, 2)), map[string]audited{
+			"a share missing":        shifted(pooling(Share{3, 4, 2}, 1)),
+			"colluders not counted":  shifted(pooling(Share{3, 4, 0}, 2)),
+			"the noise of one alone": shifted(func(v []int64, src *noise.Source) { must(Gaussian{3}.Add(v, 1, auditSens/2, src)) }),
+		}},
+		{"a share alone", gauss(privacy.Alone(Share{3, 4, 2}.Event())), delta, 0.9, 401, shifted(pooling(Share{3, 4, 2}, 1)), nil},
 		{"search", pure(at.Event()), 0, 0.7, 49, searching(at), map[string]audited{
 			"half the noise": searching(AboveThreshold{bar / 2, each / 2, queries}),
 			"reused query noise": faultySearch(func(src *noise.Source, z, v []int64) {

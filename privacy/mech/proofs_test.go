@@ -10,7 +10,7 @@ import (
 // Every test that PROOFS.md names exists, and every mechanism has a section that names it.
 func TestProofs(t *testing.T) {
 	page := proofs.Page(t, "../../oracle/private")
-	for _, name := range []string{"Gaussian", "Laplace", "SymmetricGaussian", "AboveThreshold", "Select", "PermuteAndFlip"} {
+	for _, name := range []string{"Gaussian", "Share", "Laplace", "SymmetricGaussian", "AboveThreshold", "Select", "PermuteAndFlip"} {
 		used := false
 		for _, line := range strings.Split(page, "*Used.*")[1:] {
 			line, _, _ = strings.Cut(line, "*Tests.*")

@@ -189,6 +189,7 @@ func fitCommand() *cobra.Command {
 	var again bool
 	var workers workerFlags
 	var owner ownerLog
+	var m meters
 	c := &cobra.Command{
 		Use:   "fit [spec.yaml | table]",
 		Short: "Train a model under a privacy budget",
@@ -224,6 +225,7 @@ once, continues it, and does nothing when the run is finished.
 				if err := onlyResume(c, args); err != nil {
 					return err
 				}
+				env.MetricsTimings = m.timings
 				env.Ledger, _ = c.Flags().GetString("ledger")
 				env.Void, _ = c.Flags().GetBool("void")
 				env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
@@ -234,6 +236,7 @@ once, continues it, and does nothing when the run is finished.
 				if err != nil {
 					return err
 				}
+				spec.MetricsTimings = m.timings
 				if workers.address != "" {
 					spec.Uncentered = true // shards take no center from their rows
 					if spec.Hats == nil {
@@ -260,13 +263,17 @@ once, continues it, and does nothing when the run is finished.
 					}
 					if begun {
 						resume, dir = spec.Out, spec.Out
-						env.Ledger, env.Void, env.TestOverlaps = spec.Ledger, spec.Void, spec.TestOverlaps
+						env.Ledger, env.Void, env.TestOverlaps, env.MetricsTimings = spec.Ledger, spec.Void, spec.TestOverlaps, spec.MetricsTimings
 					}
 				}
 			}
 			if err := workers.listen(c, resume, &env); err != nil {
 				return err
 			}
+			if err := serveFit(c, &m, job, resume, &env, &workers); err != nil {
+				return err
+			}
+			defer m.close()
 			opening = true
 			var info *runlog.Info
 			if resume != "" {
@@ -274,6 +281,7 @@ once, continues it, and does nothing when the run is finished.
 			} else {
 				info, dir, err = run.Fit(c.Context(), job, env)
 			}
+			m.state.Store(stateEnded)
 			bar.done()
 			if err != nil {
 				return interrupted(err, dir)
@@ -293,20 +301,45 @@ once, continues it, and does nothing when the run is finished.
 	c.Flags().StringVar(&resume, "resume", "", "continue the run in this directory")
 	c.Flags().BoolVar(&again, "or-resume", false, "if --out holds this spec's run, continue it, or do nothing if it is finished")
 	owner.add(c.Flags())
+	m.add(c.Flags(), true)
 	workers.add(c.Flags())
 	return c
+}
+
+// serveFit serves the schedule of a run and, of a coordinator, which shards are there.
+func serveFit(c *cobra.Command, m *meters, job *run.Job, resume string, env *run.Env, workers *workerFlags) error {
+	if err := m.begin("fit", runStates...); err != nil {
+		return err
+	}
+	if m.address != "" {
+		progress, err := m.schedule(job, resume)
+		if err != nil {
+			return err
+		}
+		env.Progress = both(env.Progress, progress)
+		if away := workers.away; away != nil {
+			m.fixed("sotto_shards", float64(away.Shards()))
+			m.gauge("sotto_shards_connected", func() float64 { n, _ := away.Present(); return float64(n) })
+			m.counted("sotto_connections_total", func() float64 { _, n := away.Present(); return float64(n) })
+			if m.timings {
+				m.counted("sotto_questions_total", func() float64 { n, _ := away.Times(); return float64(n) })
+				m.counted("sotto_question_seconds_total", func() float64 { _, d := away.Times(); return d.Seconds() })
+			}
+		}
+	}
+	return m.serve(c, func(format string, args ...any) { workers.owner.say(c, format, args...) })
 }
 
 // onlyResume refuses what would change a run that is resumed.
 func onlyResume(c *cobra.Command, args []string) error {
 	given := strings.Join(args, " ")
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps", "owner-log"}, f.Name) {
+		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps", "owner-log", "metrics", "health", "metrics-timings"}, f.Name) {
 			given = "--" + f.Name
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --test-overlaps and --owner-log is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --test-overlaps, --owner-log, --metrics, --metrics-timings and --health is allowed", given)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ func hubCommand() *cobra.Command {
 	var o transport.HubOptions
 	var cluster, conf string
 	var replicas int
+	var m meters
 	c := &cobra.Command{
 		Use:   "hub hub.json",
 		Short: "Serve the messages of a network of owners",
@@ -77,6 +78,16 @@ store there, once.`,
 				return err
 			}
 			defer h.Close()
+			if err := m.begin("hub"); err != nil {
+				return err
+			}
+			m.fixed("sotto_owners", float64(len(keys.Network.Owners)))
+			m.gauge("sotto_connections", func() float64 { return float64(h.Connections()) })
+			m.gauge("sotto_messages_stored", func() float64 { return float64(h.Stored()) })
+			if err := m.serve(c, func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }); err != nil {
+				return err
+			}
+			defer m.close()
 			fmt.Fprintln(c.OutOrStdout(), h.URL)
 			h.Watch(c.Context(), args[0], c.ErrOrStderr())
 			return nil
@@ -88,6 +99,7 @@ store there, once.`,
 	f.IntVar(&o.Port, "port", 0, "port to listen on, 0: the system chooses (default that of the network's URL)")
 	f.StringVar(&cluster, "cluster", "", "URL of a NATS cluster to hold the store, or several separated by commas")
 	f.IntVar(&replicas, "replicas", 3, "copies of the store at a cluster")
+	m.add(f, false)
 	f.StringVar(&conf, "conf", "", "directory for the configuration of a cluster: nats.conf and certificates")
 	return c
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ var crashAt func(point string)
 func nodeCommand() *cobra.Command {
 	var o party.Options
 	var asJSON, quiet bool
+	var m meters
 	c := &cobra.Command{
 		Use:   "node spec.yaml",
 		Short: "Train as one owner of a network",
@@ -54,7 +56,11 @@ it reads a row, and writes each release to its journal before it sends it. After
 				o.Progress = tenths(func(activations, all int) { fmt.Fprintf(w, "%d of %d activations\n", activations, all) })
 				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
 			}
-			o.Notice = warner(c)
+			o.Notice, o.MetricsTimings = warner(c), m.timings
+			if err := serveNode(c, &m, &o); err != nil {
+				return err
+			}
+			defer m.close()
 			r, err := party.Run(c.Context(), o)
 			if err == nil && asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
@@ -64,6 +70,7 @@ it reads a row, and writes each release to its journal before it sends it. After
 	}
 	f := c.Flags()
 	ownerFlags(c, &o.Plan.Label)
+	m.add(f, true)
 	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
 	f.StringVar(&o.Dir, "dir", "", "the owner's run directory (required)")
 	f.StringVar(&o.Hub, "hub", "", "URL of the hub, if it is not the network's")
@@ -72,6 +79,28 @@ it reads a row, and writes each release to its journal before it sends it. After
 	f.BoolVar(&o.Void, "void", false, "of a lab run: "+voids)
 	addOutput(f, &asJSON, &quiet, "the result, ")
 	return c
+}
+
+// serveNode serves how many of the schedule's activations are done, which the other owners see, too.
+func serveNode(c *cobra.Command, m *meters, o *party.Options) error {
+	if err := m.begin("node", runStates...); err != nil {
+		return err
+	}
+	if m.address != "" {
+		var done, most atomic.Int64
+		m.gauge("sotto_activations", func() float64 { return float64(done.Load()) })
+		m.gauge("sotto_activations_max", func() float64 { return float64(most.Load()) }) // 0 until the owners have met
+		shown := o.Progress
+		o.Progress = func(activations, all int) {
+			done.Store(int64(activations))
+			most.Store(int64(all))
+			m.state.Store(stateTraining)
+			if shown != nil {
+				shown(activations, all)
+			}
+		}
+	}
+	return m.serve(c, func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) })
 }
 
 func netStatusCommand() *cobra.Command {

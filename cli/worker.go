@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -78,6 +79,7 @@ func workerCommand() *cobra.Command {
 	var quiet bool
 	var index int
 	var owner ownerLog
+	var m meters
 	c := &cobra.Command{
 		Use:   "worker [spec.yaml]",
 		Short: "Hold a shard of the rows of a fit on another machine",
@@ -125,6 +127,11 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 				o.Notice = func(text string) { owner.say(c, "shard %s: %s", shard, text) }
 			}
 			o.Cores = runtime.GOMAXPROCS(0)
+			o.Spec.MetricsTimings = m.timings
+			if err := serveWorker(c, &m, &o, &owner); err != nil {
+				return err
+			}
+			defer m.close()
 			err = shards.Work(c.Context(), o)
 			if err == nil && c.Context().Err() != nil { // not done: a scheduler starts it again
 				err = fmt.Errorf("stopped; the run waits for a worker of shard %s (%w)", shard, context.Canceled)
@@ -141,6 +148,32 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 	f.IntVar(&index, "index", 0, "number of the shard from 0, as an indexed job of Kubernetes counts (with --shards, in place of --shard)")
 	f.IntVar(&o.Count, "shards", 0, "number of shards (with --index)")
 	owner.add(f)
+	m.add(f, true)
 	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")
 	return c
+}
+
+// serveWorker serves what there is to say of a worker: whether it is connected, not what it answers.
+func serveWorker(c *cobra.Command, m *meters, o *shards.Options, owner *ownerLog) error {
+	if err := m.begin("worker", "reading", "waiting", "connected"); err != nil {
+		return err
+	}
+	m.fixed("sotto_shard", float64(o.Index+1))
+	m.fixed("sotto_shards", float64(o.Count))
+	connections := m.count("sotto_connections_total")
+	o.Connected = func(is bool) {
+		m.state.Store(1)
+		if is {
+			m.state.Store(2)
+			connections.Inc()
+		}
+	}
+	if m.timings {
+		answers, seconds := m.count("sotto_answers_total"), m.set.NewFloatCounter("sotto_answer_seconds_total")
+		o.Answered = func(took time.Duration) {
+			answers.Inc()
+			seconds.Add(took.Seconds())
+		}
+	}
+	return m.serve(c, func(format string, args ...any) { owner.say(c, format, args...) })
 }

@@ -39,6 +39,9 @@ func (s *Spec) Assertions() []string {
 	if s.Void {
 		out = append(out, runlog.Void)
 	}
+	if s.MetricsTimings {
+		out = append(out, runlog.MetricsTimings)
+	}
 	return out
 }
 

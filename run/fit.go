@@ -36,6 +36,7 @@ type Env struct {
 	Shards             *Shards        // hold the rows, instead of the spec's data; nil: none
 	Ledger             string         // Resume only: the ledger, if it has moved or needs a password
 	Void, TestOverlaps bool           // Resume only: assertions (Spec) that the run did not need when it began
+	MetricsTimings     bool           // Resume only: times are served as metrics, also where they were not before
 	Progress           func(Progress) // receives durable steps, about twice a second
 	Notice             func(string)   // receives what only the owner of the data may see
 

@@ -168,6 +168,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	}
 	job := s.Job
 	job.Spec.Void, job.Spec.TestOverlaps = job.Spec.Void || env.Void, job.Spec.TestOverlaps || env.TestOverlaps
+	job.Spec.MetricsTimings = job.Spec.MetricsTimings || env.MetricsTimings
 	info.Assertions = job.Spec.Assertions()
 	switch away := env.Shards; {
 	case away == nil && info.Shards > 0:
@@ -286,6 +287,7 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
 		AcceptDelta: slices.Contains(info.Assertions, runlog.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, runlog.AcceptDropped),
 		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
+		MetricsTimings: slices.Contains(info.Assertions, runlog.MetricsTimings),
 	}
 	if err := j.Spec.labOnly(); err != nil {
 		return nil, err

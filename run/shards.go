@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -31,7 +32,8 @@ func (j *Job) Terms() (map[string][]byte, error) {
 		return nil, err
 	}
 	terms := map[string][]byte{}
-	for name, text := range map[string][]byte{"schema": schema, "model": model, "adjacency": []byte(j.Facts.Adjacency.String())} {
+	for name, text := range map[string][]byte{"schema": schema, "model": model, "adjacency": []byte(j.Facts.Adjacency.String()),
+		"choice of --metrics-timings": strconv.AppendBool(nil, j.Spec.MetricsTimings)} {
 		sum := sha256.Sum256(text)
 		terms[name] = sum[:]
 	}

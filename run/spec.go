@@ -56,6 +56,8 @@ type Spec struct {
 
 	Uncentered bool // rows and labels are taken as they are, whatever the method would choose; never in a file
 
+	MetricsTimings bool // times, memory and counts of batches are served as metrics, which the report names as not covered; never in a file
+
 	doc *config.Document // where each field was written
 }
 

@@ -47,13 +47,14 @@ type Options struct {
 	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
-	Version  string                     // of sotto, for run.json
-	Progress func(activations, all int) // called after each activation
-	Notice   func(text string)          // receives what only the owner may see
-	Void     bool                       // of a lab run: ends the guarantee of protected rows
-	Waiting  func(what string)          // receives what it waits for, the hub or owners: these are public
-	Hub      string                     // URL; default the network's
-	Crash    func(point string)         // tests
+	Version        string                     // of sotto, for run.json
+	Progress       func(activations, all int) // called after each activation
+	Notice         func(text string)          // receives what only the owner may see
+	Void           bool                       // of a lab run: ends the guarantee of protected rows
+	MetricsTimings bool                       // times are served as metrics, which run.json and the report say
+	Waiting        func(what string)          // receives what it waits for, the hub or owners: these are public
+	Hub            string                     // URL; default the network's
+	Crash          func(point string)         // tests
 }
 
 const defaultJoin = 10 * time.Minute
@@ -291,6 +292,7 @@ func (s *session) agree(begun bool) (err error) {
 	s.Session = run.NewSession(s.plan.JobOf(s.c.Owner, s.o.Data), run.Env{
 		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, Notice: s.o.Notice, Crash: s.o.Crash,
 	}, s.o.Dir, begun)
+	s.Job.Spec.MetricsTimings = s.o.MetricsTimings
 	s.keeper = own{s.Session}
 	if s.agreed.Network, err = network.Agreement(); err != nil {
 		return err
@@ -344,6 +346,12 @@ func (s *session) enter() (unlock func(), err error) {
 		}
 		if s.Info, err = runlog.ReadInfo(s.o.Dir); err != nil {
 			return nil, &run.InputError{Err: err}
+		}
+		if s.o.MetricsTimings && s.Info.Status != runlog.Finished && !slices.Contains(s.Info.Assertions, runlog.MetricsTimings) {
+			s.Info.Assertions = append(s.Info.Assertions, runlog.MetricsTimings)
+			if err := runlog.WriteInfo(s.o.Dir, s.Info); err != nil {
+				return nil, err
+			}
 		}
 		known, err := ReadSchedule(s.o.Dir)
 		if err != nil {

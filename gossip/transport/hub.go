@@ -302,6 +302,18 @@ func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error
 	return nil
 }
 
+// Connections returns how many connections of owners there are.
+func (h *Hub) Connections() int { return max(0, h.s.NumClients()-1) } // but for the hub's own
+
+// Stored returns how many messages the store holds: what owners released, and the decisions about their exchanges.
+func (h *Hub) Stored() uint64 {
+	info, err := h.s.Jsz(nil)
+	if err != nil {
+		return 0
+	}
+	return info.Messages
+}
+
 // Close stops the hub. Its store stays.
 func (h *Hub) Close() {
 	if h.nc != nil {

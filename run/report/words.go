@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/privacy"
@@ -15,6 +16,9 @@ func notCovered(info *runlog.Info) []fact {
 		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
 		{"Time, memory and pace", "How long the run took, how much memory it used, how fast its progress went and when it began and ended may depend on the records. The times on this page are of that kind."},
 		{"Crashes that the data cause", "If a particular record can make the program fail, the failure reveals it. A run that ended because its budget was used up, or that a person stopped, is covered."},
+	}
+	if slices.Contains(info.Assertions, runlog.MetricsTimings) {
+		list = append(list, fact{"Metrics with timings", "Durations, processor time, memory and counts of batches were served as metrics while the run went (--metrics-timings). They may depend on the records, as the time of the run does: keep what was collected to the owner of the data."})
 	}
 	if info.Result != nil && info.Result.Test != nil {
 		list = append(list, fact{"Scores on test rows", "The scores on this page are exact figures of the test rows. They protect nobody in the test file and are not part of ε; leave them out where those people need protection."})
@@ -91,10 +95,11 @@ var braces = strings.NewReplacer("{", "", "}", "", "\\", "")
 // asserted says in words what a person asserted by those names.
 func asserted(names []string) []string {
 	words := map[string]string{
-		runlog.AcceptDelta:   "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
-		runlog.TestOverlaps:  "Test rows that equal training rows are other people's. If they are the same people's, the test scores show protected rows without noise.",
-		runlog.Void:          "Protected rows may be accessed without charge, for test scores or in the lab, which ends the guarantee of their dataset. The ledger says whether any were.",
-		runlog.AcceptDropped: "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
+		runlog.AcceptDelta:    "δ may be 1/rows or more. A mechanism that publishes one whole record at random would satisfy such a δ.",
+		runlog.TestOverlaps:   "Test rows that equal training rows are other people's. If they are the same people's, the test scores show protected rows without noise.",
+		runlog.Void:           "Protected rows may be accessed without charge, for test scores or in the lab, which ends the guarantee of their dataset. The ledger says whether any were.",
+		runlog.MetricsTimings: "Times, memory and counts of batches may be served as metrics, which may depend on the records.",
+		runlog.AcceptDropped:  "More than one row in a hundred may be dropped for not fitting the schema. How many were is private and stands in no file.",
 	}
 	var out []string
 	for _, name := range names {

@@ -53,7 +53,9 @@ const (
 	AcceptDelta   = "accept_delta"   // δ may be 1/rows or more
 	AcceptDropped = "accept_dropped" // more than one row in a hundred may be dropped
 	TestOverlaps  = "test_overlaps"  // test rows that equal training rows are other people's
-	Void          = "void"           // protected rows may be accessed without charge, which ends their guarantee
+	// MetricsTimings says that times, memory and counts of batches were served as metrics.
+	MetricsTimings = "metrics_timings"
+	Void           = "void" // protected rows may be accessed without charge, which ends their guarantee
 )
 
 // Info is run.json: what was asked, under which guarantee, on what, and how it

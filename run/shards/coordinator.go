@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sottodp/sotto/oracle/remote"
@@ -39,6 +40,8 @@ type Coordinator struct {
 	asking  sync.Mutex
 	answers chan answer   // room for one of each shard
 	longest time.Duration // until all answers, so far
+
+	joined, asked, waited atomic.Int64 // workers, questions, and nanoseconds until their answers
 }
 
 type answer struct {
@@ -112,6 +115,7 @@ func (c *Coordinator) serve(conn net.Conn) {
 	}
 	l.greeted()
 	p := &c.posts[shard]
+	c.joined.Add(1)
 	p.join(l)
 	defer p.leave(l)
 	for {
@@ -245,7 +249,10 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 			late.Reset(tellAfter)
 		}
 	}
-	c.longest = max(c.longest, time.Since(began))
+	took := time.Since(began)
+	c.longest = max(c.longest, took)
+	c.asked.Add(1)
+	c.waited.Add(int64(took))
 	return nil
 }
 
@@ -253,6 +260,23 @@ func (c *Coordinator) tell(shard int, what string) {
 	if c.notice != nil {
 		c.notice(fmt.Sprintf("shard %d of %d%s", shard+1, len(c.posts), what))
 	}
+}
+
+// Present returns how many shards have a worker now, and how many connections of workers there were.
+func (c *Coordinator) Present() (shards, connections int) {
+	for i := range c.posts {
+		c.posts[i].mu.Lock()
+		if len(c.posts[i].workers) > 0 {
+			shards++
+		}
+		c.posts[i].mu.Unlock()
+	}
+	return shards, int(c.joined.Load())
+}
+
+// Times returns how many questions all shards have answered, and how long that took. Both may depend on rows (R11).
+func (c *Coordinator) Times() (questions int, took time.Duration) {
+	return int(c.asked.Load()), time.Duration(c.waited.Load())
 }
 
 // withdraw ends all questions.

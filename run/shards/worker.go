@@ -30,6 +30,9 @@ type Options struct {
 	Cores  int          // goroutines of a large pass
 	Notice func(string) // receives the state of the connection; may be nil
 	Warn   func(string) // receives what only the owner of the rows may see; may be nil
+
+	Connected func(bool)          // is called when the rows are read, and when a connection begins or ends; may be nil
+	Answered  func(time.Duration) // receives how long an answer took, which may depend on rows; may be nil
 }
 
 // A RowsError is an error that may depend on rows: it is for their owner only (R11).
@@ -55,6 +58,12 @@ func Work(ctx context.Context, o Options) error {
 			o.Notice(what)
 		}
 	}
+	connected := func(is bool) {
+		if o.Connected != nil {
+			o.Connected(is)
+		}
+	}
+	connected(false)
 	for tries, again := 0, ""; ctx.Err() == nil; tries++ {
 		l, err := o.dial(ctx)
 		if input := new(run.InputError); errors.As(err, &input) {
@@ -62,7 +71,10 @@ func Work(ctx context.Context, o Options) error {
 		}
 		if err == nil {
 			tell("connected to " + o.URL + again)
-			if err := o.answer(ctx, l, shard, tell); err != errGone {
+			connected(true)
+			err := o.answer(ctx, l, shard, tell)
+			connected(false)
+			if err != errGone {
 				return err
 			}
 			tell("the coordinator is gone; waiting for it")
@@ -134,7 +146,11 @@ func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell 
 		case err != nil:
 			return errGone
 		}
+		began := time.Now()
 		answer, err := shard.Answer(question)
+		if o.Answered != nil {
+			o.Answered(time.Since(began))
+		}
 		if answer != nil {
 			l.send(number, answer) // if it fails, so does the next receive
 		}

@@ -3,6 +3,7 @@
 // all files, and their provenance (SLSA 1, unsigned).
 //
 //	go run ./internal/release [-version 0.1.0] [-out dist/release]
+//	go run ./internal/release -try examples/clinic   runs the image's command on an example in a chroot, as root
 //	go run ./internal/release -check    builds twice for this machine, compares, and checks the size
 //
 // The same commit and the same Go give the same bytes in any directory.
@@ -34,8 +35,12 @@ func main() {
 	version := flag.String("version", "0.1.0", "version in the names of the files")
 	out := flag.String("out", "dist/release", "directory to write to")
 	check := flag.Bool("check", false, "build twice for this machine, the second time elsewhere and from nothing, and compare")
+	example := flag.String("try", "", "build the image and run its command on this example in a chroot, as the image's user")
 	flag.Parse()
 	err := func() error {
+		if *example != "" {
+			return try(*example)
+		}
 		if *check {
 			return reproducible(runtime.GOOS, runtime.GOARCH)
 		}

@@ -122,6 +122,7 @@ var table = map[string][]string{
 	"gossip/transport": {"privacy/account", "oracle", "oracle/replay", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// What owners who train together agree on.
+	"gossip/mask":      {},
 	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// The gate to tables.
@@ -237,13 +238,15 @@ var crypto = map[string][]string{
 	"crypto/sha512":    {"run/disclosure"}, // of signatures that ssh-keygen made
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
-	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/transport"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys
-	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                               // owners' signatures; the proof of a shared key
-	"crypto/tls":       {"gossip/transport", "run/shards"},                                               // the way to the hub; of a worker to its coordinator
-	"crypto/x509":      {"gossip/transport", "run/shards"},                                               // certificates of owners and hub; those around the proof
+	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys; keys of masks
+	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                              // owners' signatures; the proof of a shared key
+	"crypto/tls":       {"gossip/transport", "run/shards"},                                                              // the way to the hub; of a worker to its coordinator
+	"crypto/x509":      {"gossip/transport", "run/shards"},                                                              // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
-	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22)
-	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote"},
+	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
+	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"},
+	"crypto/ecdh":      {"gossip/mask"}, // the secrets of two owners
+	"crypto/hkdf":      {"gossip/mask"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil
@@ -623,7 +626,7 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/transport"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/transport, gossip/mask"},
 		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, run/shards"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},

@@ -327,7 +327,11 @@ func serveFit(c *cobra.Command, m *meters, job *run.Job, resume string, env *run
 			}
 		}
 	}
-	return m.serve(c, func(format string, args ...any) { workers.owner.say(c, format, args...) })
+	return m.serve(c, func(format string, args ...any) {
+		if !workers.quiet {
+			workers.owner.say(c, format, args...)
+		}
+	})
 }
 
 // onlyResume refuses what would change a run that is resumed.

@@ -100,7 +100,11 @@ func serveNode(c *cobra.Command, m *meters, o *party.Options) error {
 			}
 		}
 	}
-	return m.serve(c, func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) })
+	return m.serve(c, func(format string, args ...any) {
+		if o.Waiting != nil { // not --quiet
+			fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
+		}
+	})
 }
 
 func netStatusCommand() *cobra.Command {

@@ -175,5 +175,9 @@ func serveWorker(c *cobra.Command, m *meters, o *shards.Options, owner *ownerLog
 			seconds.Add(took.Seconds())
 		}
 	}
-	return m.serve(c, func(format string, args ...any) { owner.say(c, format, args...) })
+	return m.serve(c, func(format string, args ...any) {
+		if o.Notice != nil { // not --quiet
+			owner.say(c, format, args...)
+		}
+	})
 }

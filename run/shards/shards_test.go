@@ -461,6 +461,20 @@ func TestRefusals(t *testing.T) {
 	if _, _, err := run.Fit(ctx, s.job("relation", "replace-one\n"+sgd), env); !errors.Is(err, run.ErrNotBegun) {
 		t.Errorf("a worker with another adjacency: %v", err)
 	}
+	text, err := os.ReadFile(s.file("schema.yaml"))
+	s.must(err)
+	s.must(os.WriteFile(s.file("other.yaml"), bytes.Replace(text, []byte("max: 100"), []byte("max: 101"), 1), 0o600))
+	other = s.spec("worker", "")
+	other.Schema = s.file("other.yaml")
+	_, ended = s.working(shards.Options{Spec: other, Key: s.key, URL: c.URL, Index: 1, Count: 2}, s.parts[1])
+	ctx, stopWaiting = context.WithCancel(t.Context())
+	go func() {
+		s.refused("schema", <-ended, "--shard 2/2: found another schema than the coordinator's", "schemas")
+		stopWaiting()
+	}()
+	if _, _, err := run.Fit(ctx, s.job("schemas", sgd), env); !errors.Is(err, run.ErrNotBegun) {
+		t.Errorf("a worker with another schema: %v", err)
+	}
 	stop()
 	_, first := s.worker(c.URL, 0, s.parts[0])
 	_, second := s.worker(c.URL, 1, s.parts[0]) // the other's file

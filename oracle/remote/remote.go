@@ -226,12 +226,14 @@ func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answe
 	if err != nil {
 		return err
 	}
-	for i := range s.questions {
+	s.text = q.append(s.text[:0], form)
+	text, size := s.text, len(s.text)
+	for i := range s.questions { // they differ in the turn
 		if q.Ask != askHello {
 			q.From, q.Is = int64(s.from[i]), s.is[i]
+			q.turn.append(text[:4+len(form)])
 		}
-		s.text = q.append(s.text[:0], form)
-		s.questions[i] = seal(s.session.asks, s.questions[i][:0], s.head(i), s.text, nil)
+		s.questions[i] = seal(s.session.asks, s.questions[i][:0], s.head(i), text[:size], nil)
 		s.waits[i] = true
 	}
 	err = s.carrier.Ask(ctx, s.questions, func(i int, message []byte) error {

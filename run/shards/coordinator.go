@@ -215,13 +215,20 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	began, left := time.Now(), 0
-	for i, q := range questions {
-		if len(q) > 0 {
-			c.posts[i].ask(q)
-			left++
-		}
-	}
 	defer c.withdraw()
+	var sending sync.WaitGroup
+	defer sending.Wait() // the questions are the caller's again
+	for i, q := range questions {
+		switch {
+		case len(q) == 0:
+			continue
+		case len(q) <= frame:
+			c.posts[i].ask(q)
+		default: // sealing it for the connection takes long, and it may wait for a worker to read
+			sending.Go(func() { c.posts[i].ask(q) })
+		}
+		left++
+	}
 	late := time.NewTimer(max(tellAfter, min(4*c.longest, tellLast)))
 	defer late.Stop()
 	for left > 0 {

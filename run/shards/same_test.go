@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/run/shards"
 )
 
 var (
@@ -28,7 +30,7 @@ var (
 	specSeed = flag.Uint64("spec-seed", 1, "of the first random spec")
 )
 
-// The test binary is also the process with other kernels.
+// The test binary is also the process with other kernels, and a worker in a process of its own.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv("SOTTO_SAME_CHILD"); spec != "" {
 		if err := fit(context.Background(), spec); err != nil {
@@ -37,8 +39,38 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if worker := os.Getenv("SOTTO_WORKER_CHILD"); worker != "" {
+		if err := childWork(context.Background(), worker); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	flag.Parse()
 	os.Exit(needs.Home(m))
+}
+
+// A child is a worker in a process of its own.
+type child struct {
+	Spec, Data, URL, Key string
+	Index, Count         int
+}
+
+func childWork(ctx context.Context, what string) error {
+	var c child
+	if err := json.Unmarshal([]byte(what), &c); err != nil {
+		return err
+	}
+	spec, err := run.LoadSpec(c.Spec, nil)
+	if err != nil {
+		return err
+	}
+	spec.Data = c.Data
+	key, err := shards.ReadKey(c.Key)
+	if err != nil {
+		return err
+	}
+	return shards.Work(ctx, shards.Options{Spec: spec, Key: key, URL: c.URL, Index: c.Index, Count: c.Count, Cores: 1})
 }
 
 func fit(ctx context.Context, file string) error {

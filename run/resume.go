@@ -87,6 +87,11 @@ func (s *Session) settleDir(ctx context.Context) (*runlog.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Info.Status != runlog.Finished { // its hashes are not written yet
+		if err := s.join(rec); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.report(ctx); err != nil {
 		return nil, err
 	}

@@ -295,6 +295,9 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	if now.Before(s.Info.Started) { // the machine's clock was set back
 		now = s.Info.Started
 	}
+	if err := s.join(rec); err != nil {
+		return err
+	}
 	s.Info.Status, s.Info.Finished = runlog.Finished, &now
 	var err error
 	if s.Info.Hashes, err = s.disk().Hashes(s.Dir); err != nil {
@@ -312,6 +315,14 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	}
 	s.crash("settled")
 	return err
+}
+
+// join takes the pace out of the record of a run that ends. An owner's journal has none.
+func (s *Session) join(rec *runlog.Record) error {
+	if s.Info.Network != "" {
+		return nil
+	}
+	return s.disk().Join(s.Dir, rec)
 }
 
 // report writes the page for people, which the settlement seals with the other files.

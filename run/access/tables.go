@@ -161,17 +161,18 @@ func readSketch(path string) (s sketch, err error) {
 }
 
 // sketchOf returns the k least distinct hashes, padded with random ones to k, so that a small content
-// does not show its size.
+// does not show its size. As many are always drawn.
 func sketchOf(rows []uint64) []uint64 {
 	least := slices.Clone(rows)
 	slices.Sort(least)
 	least = slices.Compact(least)
 	if len(least) > sketchSize {
-		return least[:sketchSize:sketchSize]
+		least = least[:sketchSize:sketchSize]
 	}
-	for len(least) < sketchSize {
-		b := make([]byte, 8*(sketchSize-len(least)))
-		for rand.Read(b); len(b) > 0; b = b[8:] {
+	for first := true; first || len(least) < sketchSize; first = false {
+		var random [8 * sketchSize]byte
+		rand.Read(random[:])
+		for b := random[:]; len(least) < sketchSize; b = b[8:] {
 			least = append(least, binary.LittleEndian.Uint64(b))
 		}
 		slices.Sort(least)

@@ -20,6 +20,7 @@ type Follower struct {
 
 	dir           string
 	events, steps lines
+	file          os.FileInfo // of the charges that were read
 }
 
 // Follow follows the record in dir.
@@ -35,13 +36,19 @@ func (f *Follower) Read() (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if events.Size() < f.events.at || steps.Size() < f.steps.at { // another run's files
+	joined := f.file != nil && !os.SameFile(f.file, events)                  // the same charges, on fewer lines (Disk.Join)
+	if !joined && events.Size() < f.events.at || steps.Size() < f.steps.at { // another run's files
 		*f = Follower{dir: f.dir, Ended: f.Ended}
+		joined = false
 	}
 	f.Written = steps.ModTime()
 	before := f.events.n + f.steps.n
 	old := time.Since(events.ModTime())
 	if f.Ended || !steps.ModTime().Before(events.ModTime()) || old > settled || old < -24*time.Hour { // the clock was set back
+		if joined {
+			f.events, f.Events = lines{}, nil
+		}
+		f.file = events
 		if events.Size() > f.events.at {
 			if _, err := f.events.read(machine, filepath.Join(f.dir, EventsFile), events.Size(), chargesTo(&f.Events)); err != nil {
 				return false, err

@@ -75,6 +75,21 @@ func TestFollow(t *testing.T) {
 	}
 	look(true, 3, 4)
 
+	// The run ends: the charges have fewer lines, in another file.
+	rec := f.Record()
+	if len(rec.Events) < 2 {
+		t.Fatalf("%d series of charges before they are joined", len(rec.Events))
+	}
+	if err := machine.Join(dir, rec); err != nil {
+		t.Fatal(err)
+	}
+	look(false, 3, 4) // just written
+	f.Ended = true
+	if _, err := f.Read(); err != nil || len(f.Events) != 1 || f.Record().Charged() != 4 {
+		t.Fatalf("%v, %v", f.Events, err)
+	}
+	f.Ended = false
+
 	if err := os.WriteFile(filepath.Join(dir, StepsFile), []byte("{}\n"), 0o600); err != nil { // another run's
 		t.Fatal(err)
 	}

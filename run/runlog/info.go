@@ -249,4 +249,4 @@ func (d Disk) Tidy(dir string) error {
 	return nil
 }
 
-var temporary = regexp.MustCompile(`^\.(run\.json|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|holdout\.key|schedule\.json|agreed\.json|place\.json|journal\.bin)\.[0-9]+$`)
+var temporary = regexp.MustCompile(`^\.(run\.json|events\.jsonl|model\.json|report\.html|report\.new\.html|resume\.token|resume\.token\.next|holdout\.key|schedule\.json|agreed\.json|place\.json|journal\.bin)\.[0-9]+$`)

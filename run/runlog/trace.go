@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
@@ -229,6 +230,43 @@ func (w *Writer) Charge(e privacy.Event) error {
 	return nil
 }
 
+// Join writes the charges of a record with one line for each series of equal batches. A line for each
+// group tells how many batches were done in half a second, and so how large they were.
+func (d Disk) Join(dir string, rec *Record) error {
+	var joined []Charges
+	for _, c := range rec.Events {
+		if n := len(joined); n > 0 && privacy.Equal(joined[n-1].Event, c.Event) {
+			joined[n-1].Count += c.Count
+		} else {
+			joined = append(joined, c)
+		}
+	}
+	if len(joined) == len(rec.Events) {
+		return nil
+	}
+	text, err := appendCharges(nil, joined)
+	if err != nil {
+		return err
+	}
+	return newfile.ReplaceOn(d.FS, filepath.Join(dir, EventsFile), 0o600, text)
+}
+
+// appendCharges appends the lines of charges.
+func appendCharges(text []byte, list []Charges) ([]byte, error) {
+	for _, c := range list {
+		event, err := privacy.MarshalEvent(c.Event)
+		if err != nil {
+			return nil, err
+		}
+		line, err := json.Marshal(chargesLine{c.First, c.Count, event})
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	return text, nil
+}
+
 // extend adds one charge to a run-length coded list.
 func extend(list []Charges, e privacy.Event) []Charges {
 	first := 0
@@ -288,17 +326,9 @@ func (w *Writer) Flush() error {
 
 func (w *Writer) flush() error {
 	w.flushed = time.Now()
-	var text []byte
-	for _, c := range w.pendingEvents {
-		event, err := privacy.MarshalEvent(c.Event)
-		if err != nil {
-			return err
-		}
-		line, err := json.Marshal(chargesLine{c.First, c.Count, event})
-		if err != nil {
-			return err
-		}
-		text = append(append(text, line...), '\n')
+	text, err := appendCharges(nil, w.pendingEvents)
+	if err != nil {
+		return err
 	}
 	if err := writeSync(w.events, text); err != nil {
 		return err

@@ -383,9 +383,16 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
-		// run.json goes first, durably: after a power cut it must not say that the rest is there.
-		s.disk().FS.Remove(filepath.Join(dir, runlog.InfoFile))
-		s.disk().FS.SyncDir(dir)
+		// run.json goes first, durably: it must not say that the rest is there, also after a power cut. If it stays, so does the
+		// rest, and a resume reserves.
+		err := s.disk().FS.Remove(filepath.Join(dir, runlog.InfoFile))
+		if err == nil {
+			err = s.disk().FS.SyncDir(dir)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.unlockDir()
+			return
+		}
 		// This process holds the lock, and removes its file last, so no other process is in the directory
 		// yet.
 		for _, name := range beginning {

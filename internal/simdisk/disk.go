@@ -772,10 +772,29 @@ func (f *file) Sync() error {
 			f.n.unsynced = nil
 			return &fs.PathError{Op: "sync", Path: f.name, Err: syscall.EIO}
 		}
-		f.n.platter = bytes.Clone(f.n.cache)
-		f.n.unsynced = nil
+		f.n.synced()
 		return nil
 	})
+}
+
+// page is what a sync writes at least of a file.
+const page = 4096
+
+// synced writes the pages that were written to since the last sync, also if that failed: of other pages the platter may have
+// only a part.
+func (n *node) synced() {
+	at := n.platter[:min(len(n.platter), len(n.cache))]
+	at = append(at, make([]byte, len(n.cache)-len(at))...)
+	for _, w := range n.unsynced {
+		if w.cut {
+			clear(at[min(w.size, int64(len(at))):])
+			continue
+		}
+		from, to := w.off/page*page, (w.off+int64(len(w.b))+page-1)/page*page
+		from, to = min(from, int64(len(at))), min(to, int64(len(at)))
+		copy(at[from:to], n.cache[from:to])
+	}
+	n.platter, n.unsynced = at, nil
 }
 
 func (f *file) Seek(offset int64, whence int) (int64, error) {

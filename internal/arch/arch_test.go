@@ -182,7 +182,7 @@ var table = map[string][]string{
 	"cli":       join(public, []string{"postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
-	"internal/bench": join(public, []string{"data", "model", "method", "run", "run/runlog"}),
+	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
 
 	// Helpers of tests: see helpers.
 	"data/datatest":     {"data"},

@@ -71,8 +71,20 @@ def test_clusters_that_are_refused(patients):
     with dask.config.set(NO_SPILL), LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster):
         with pytest.raises(ValueError, match="lacks addresses that begin with tls://; "):
             model.fit(df)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
+    spill = {"distributed.worker.memory.target": 0.6, "distributed.worker.memory.spill": 0.7}
+    with dask.config.set(spill), LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
         with pytest.raises(ValueError, match="lacks distributed.worker.memory.target and .spill: false"):
             model.fit(df)
     with dask.config.set(NO_SPILL), LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
         np.testing.assert_array_equal(model.fit(df).coef_, here(patients, method_options=SHORT).coef_)
+
+
+def test_units_are_whole(client, patients, tmp_path):
+    (tmp_path / "schema.yaml").write_text(
+        "dataset: visits\nunit: {name: patient, rows: 8}\nunits: 500\ncolumns:\n  - {name: patient, type: unit}\n  - {name: age, type: numeric, min: 0, max: 120}\n"
+        "  - {name: ill, type: label, classes: ['0', '1']}\n"
+    )
+    visits = patients.assign(patient=[f"p{i % 500}" for i in range(len(patients))], ill=patients["ill"].astype(str))[["patient", "age", "ill"]]
+    said = dict(schema=tmp_path / "schema.yaml", lab=True, random_state=1, method="sgd", method_options={"steps": 50, "batch": 30})
+    model = sottodp.dask.SottoClassifier(**said).fit(dask.dataframe.from_pandas(visits, npartitions=5))
+    assert model.partitions_ == 2 and model.guarantee_.unit == "patient"

@@ -76,3 +76,14 @@ def test_rows_that_do_not_fit(session, patients):
     with pytest.raises(sottodp.errors.DataError, match=r"^partition \d of 2: .*column sex") as found:
         spark.SottoClassifier(label="ill", **SAID, method_options={"steps": 50, "batch": 100}).fit(df)
     assert "secret" not in str(found.value)
+
+
+def test_units_are_whole(session, patients, tmp_path):
+    (tmp_path / "schema.yaml").write_text(
+        "dataset: visits\nunit: {name: patient, rows: 8}\nunits: 500\ncolumns:\n  - {name: patient, type: unit}\n  - {name: age, type: numeric, min: 0, max: 120}\n"
+        "  - {name: ill, type: label, classes: ['0', '1']}\n"
+    )
+    visits = patients.assign(patient=[f"p{i % 500}" for i in range(len(patients))], ill=patients["ill"].astype(str))[["patient", "age", "ill"]]
+    said = dict(schema=tmp_path / "schema.yaml", lab=True, random_state=1, method="sgd", method_options={"steps": 50, "batch": 30})
+    model = spark.SottoClassifier(**said).fit(session.createDataFrame(visits))
+    assert model.partitions_ == 2 and model.guarantee_.unit == "patient"

@@ -364,7 +364,10 @@ def label(self: Any) -> str | None:
 def predictions(self: Any, frame: Any) -> tuple[list[Any], list[list[float]]]:
     """The prediction of each row of a pandas frame and, of a classifier that has them, the probabilities of its classes."""
     names = list(self.feature_names_in_)
-    lines = self._predicted(frame[names]) if len(frame) else []
+    try:
+        lines = self._predicted(frame[names]) if len(frame) else []
+    except errors.SottoError:  # its text tells of rows, and a cluster logs errors
+        raise Lost("transform: found a row that does not fit the schema; predict() on its partition says which") from None
     if isinstance(self, SottoRegressor):
         return [float(line[0]) for line in lines], []
     classes = self.classes_.tolist()

@@ -102,7 +102,9 @@ class _Futures:
         self._client, self._work, self._name = client, work, uuid.uuid4().hex
         columns = [*work.names, work.label, *([work.unit] if work.unit else [])]
         chosen = df[columns]
-        if chosen.npartitions != work.count:
+        if work.unit:  # in memory: the other shuffles write rows to disk
+            chosen = chosen.shuffle(on=work.unit, npartitions=work.count, shuffle_method="tasks")
+        elif chosen.npartitions != work.count:
             chosen = chosen.repartition(npartitions=work.count)
         if chosen.npartitions != work.count:
             raise ValueError(f"partitions: Dask makes {chosen.npartitions} of this collection, not {work.count}; allowed is one whose partitions it can divide")

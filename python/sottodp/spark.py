@@ -113,9 +113,11 @@ def _quoted(name: str) -> str:
 
 
 def _slots(context: Any) -> int:
-    """How many tasks run at once. Executors may be still on their way; Spark says how many are to be there."""
+    """How many tasks run at once. Executors may be still on their way; Spark says how many are to be there, unless its user has
+    set another number."""
     backend = context._jsc.sc()
-    return int(max(backend.maxNumConcurrentTasks(backend.resourceProfileManager().defaultResourceProfile()), context.defaultParallelism))
+    now = int(backend.maxNumConcurrentTasks(backend.resourceProfileManager().defaultResourceProfile()))
+    return now if now and context.getConf().contains("spark.default.parallelism") else max(now, int(context.defaultParallelism))
 
 
 class _Stage:

@@ -114,24 +114,23 @@ def test_rows_that_do_not_fit(barrier):
 
 
 class Again(Threads):
-    """A cluster that loses a task and computes its partition again, in another order of rows."""
+    """A cluster that loses a task once the run has begun, and computes its partition again in another order of rows."""
 
-    def __init__(self, work, partitions):
+    def __init__(self, work, partitions, run):
+        self.steps = run / "steps.jsonl"
         super().__init__(work, partitions, barrier=False)
 
     def one(self, shard, rows):
         if shard == 0:
-            lost = threading.Event()
-            threading.Timer(3, lost.set).start()
-            _cluster.work(self.work, 0, rows, stop=lost.is_set)
+            _cluster.work(self.work, 0, rows, stop=lambda: self.over.is_set() or self.steps.exists() and self.steps.stat().st_size > 0)
             rows = rows[::-1]
         super().one(shard, rows)
 
 
-def test_other_rows_are_refused():
-    steps = {"steps": 200_000, "batch": 90}  # until somebody stops it
+def test_other_rows_are_refused(tmp_path):
+    model = classifier(method_options={"steps": 1_000_000, "batch": 90}, lab=True, random_state=1, run_dir=tmp_path / "run")
     with pytest.raises(sottodp.errors.MachineError, match="shard 1 of 2: a task came back with other rows .* write the frame"):
-        fit(classifier(method_options=steps, lab=True, random_state=1), parts(frame(), 450), Again)
+        fit(model, parts(frame(), 450), lambda work, partitions: Again(work, partitions, tmp_path / "run"))
 
 
 def test_what_is_said_wrongly():
@@ -193,3 +192,28 @@ def test_the_key_is_not_shown():
     finally:
         _cluster._start = real
     assert len(started) == 2 and all(arguments[arguments.index("--key") + 1] == "-" for arguments in started)
+
+
+def test_units_are_whole(tmp_path):
+    (tmp_path / "schema.yaml").write_text(
+        "dataset: visits\nunit: {name: patient, rows: 4}\nunits: 300\ncolumns:\n  - {name: patient, type: unit}\n  - {name: age, type: numeric, min: 0, max: 120}\n"
+        "  - {name: ill, type: label, classes: ['no', 'yes']}\n"
+    )
+    rows = pd.DataFrame({"patient": [f"p{i % 300}" for i in range(900)], "age": frame()["age"]}).sort_values("patient", kind="stable")
+    rows["ill"] = np.where(rows["age"] > 60, "yes", "no")
+    said = dict(schema=tmp_path / "schema.yaml", lab=True, random_state=1, method="sgd", method_options={"steps": 30, "batch": 30})
+
+    def train(*cuts):
+        model = sottodp.spark.SottoClassifier(**said)
+        names = _cluster.features(model, list(rows.columns))
+        assert names == ["age"]
+        cut = parts(rows, *cuts)
+        _cluster.fit(model, names, None, list(rows.columns), len(cut), ("127.0.0.1:0", "127.0.0.1"), lambda work: Threads(work, cut))
+        return model
+
+    here = sottodp.SottoClassifier(**said).fit(rows[["patient", "age"]], rows["ill"])
+    away = train(300)
+    np.testing.assert_array_equal(here.coef_, away.coef_)
+    assert away.predict(rows[["age"]])[0] == here.predict(rows[["age"]])[0]
+    with pytest.raises(sottodp.errors.InputError, match="patient|unit"):
+        train(301)  # within a patient

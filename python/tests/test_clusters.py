@@ -1,6 +1,10 @@
 """The code of a cluster's tasks, fed by a driver of plain Python: what Spark and Dask add is tested by .ci/long."""
 
+import dataclasses
+import socket
+import struct
 import threading
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -217,3 +221,56 @@ def test_units_are_whole(tmp_path):
     assert away.predict(rows[["age"]])[0] == here.predict(rows[["age"]])[0]
     with pytest.raises(sottodp.errors.InputError, match="patient|unit"):
         train(301)  # within a patient
+
+
+class Tap:
+    """A connection to address through this process, which keeps what passes in each direction."""
+
+    def __init__(self, address):
+        host, _, port = address.rpartition(":")
+        self.to, self.heard, self.listener = (host, int(port)), [], socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                one, _ = self.listener.accept()
+                other = socket.create_connection(self.to)
+            except OSError:
+                return
+            for a, b in ((one, other), (other, one)):
+                self.heard.append(bytearray())
+                threading.Thread(target=self.copy, args=(a, b, self.heard[-1]), daemon=True).start()
+
+    @staticmethod
+    def copy(a, b, heard):
+        try:
+            while some := a.recv(1 << 16):
+                heard += some
+                b.sendall(some)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_the_wire_is_sealed():
+    taps = []
+
+    def start(work, partitions):
+        taps.append(Tap(work.address))
+        return Threads(dataclasses.replace(work, address=taps[0].address), partitions)
+
+    fit(classifier(lab=True, random_state=1), parts(frame(), 450), start)
+    taps[0].listener.close()
+    assert len(taps[0].heard) >= 4
+    for heard in map(bytes, taps[0].heard):
+        assert b"sotto" not in heard and b"pressure" not in heard
+        kinds, sealed, at = [], b"", 0
+        while at + 5 <= len(heard):
+            kind, _, size = struct.unpack_from(">BHH", heard, at)
+            kinds.append(kind)
+            sealed += heard[at + 5 : at + 5 + size] if kind == 23 else b""
+            at += 5 + size
+        assert kinds[0] == 22 and kinds.count(22) == 1 and set(kinds[1:]) <= {20, 23}  # TLS 1.3: a hello, then nothing in plaintext
+        assert len(zlib.compress(sealed)) > 0.99 * len(sealed) > 2000

@@ -50,8 +50,15 @@ def deaths(tmp_path):
         def loop():
             for _ in range(times):
                 wait(steps() + 100)
-                victim = next(pid for pid in processes() if pid not in killed)
-                os.kill(victim, signal.SIGKILL)
+                victim = None
+                while victim is None:  # the cluster may be in the middle of mending itself
+                    try:
+                        victim = next((pid for pid in processes() if pid not in killed), None)
+                        if victim is not None:
+                            os.kill(victim, signal.SIGKILL)
+                    except Exception:
+                        victim = None
+                        time.sleep(0.3)
                 killed.append(victim)
                 time.sleep(3)  # what was on its way to the disk arrives
 

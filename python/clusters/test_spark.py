@@ -65,10 +65,11 @@ def test_rows_that_change(session, patients, deaths):
         return column + np.random.default_rng().normal(size=len(column))
 
     df = session.createDataFrame(patients).withColumn("age", other("age"))
-    run, killed = deaths(executors, 1)
+    first = list(executors())  # one may die without loss, if the other has what both computed
+    run, killed = deaths(lambda: first)
     with pytest.raises(sottodp.errors.MachineError, match="came back with other rows .* write the frame to a table first"):
         spark.SottoClassifier(label="ill", **SAID, method_options={"steps": 1_000_000, "batch": 100}, run_dir=run).fit(df)
-    assert len(killed) == 1
+    assert killed
 
 
 def test_rows_that_do_not_fit(session, patients):

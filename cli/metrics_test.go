@@ -153,11 +153,15 @@ func start(t *testing.T, c *exec.Cmd) (said func(line string) string) {
 					return rest
 				}
 			}
-			s, ok := <-lines
-			if !ok {
-				t.Fatalf("the command said %q, and not %q", seen, line)
+			select {
+			case s, ok := <-lines:
+				if !ok {
+					t.Fatalf("the command said %q, and not %q", seen, line)
+				}
+				seen = append(seen, s)
+			case <-time.After(time.Minute):
+				t.Fatalf("the command says %q, and not %q", seen, line)
 			}
-			seen = append(seen, s)
 		}
 	}
 }

@@ -259,7 +259,7 @@ func (e Parallel) Validate() error {
 // Validate: 0 ≤ Colluders ≤ Owners − 2, so that the part of an honest owner is never alone, and Of is valid and a
 // Gaussian or a GaussianSum.
 func (e Shared) Validate() error {
-	if e.Colluders < 0 || e.Colluders > e.Owners-2 {
+	if e.Owners < 2 || e.Colluders < 0 || e.Colluders > e.Owners-2 {
 		return fmt.Errorf("shared: found %d colluders of %d owners; allowed is from 0 to two less than the owners", e.Colluders, e.Owners)
 	}
 	switch e.Of.(type) {
@@ -282,11 +282,15 @@ func (e Shared) Share() Event {
 }
 
 // Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records if masks do not
-// hold, or if all other owners tell them what they know.
+// hold, or if all other owners tell them what they know. A filter does not say what it let through, so it becomes an access
+// without noise, which nothing bounds.
 func Alone(e Event) Event {
 	return Map(e, func(e Event) Event {
-		if s, ok := e.(Shared); ok {
-			return s.Share()
+		switch e := e.(type) {
+		case Shared:
+			return e.Share()
+		case Filtered:
+			return NonPrivate{Why: "releases on a filter, of which each owner may have made a share"}
 		}
 		return e
 	})

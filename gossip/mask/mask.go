@@ -14,16 +14,21 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 )
 
 // KeySize is the length of a public key in bytes.
 const KeySize = 32
 
-// A Key is an owner's key of one process. It is never stored: an owner that starts again makes another, and all pairs agree again.
-type Key struct{ private *ecdh.PrivateKey }
+// A Key is an owner's key of one session. It is never stored: an owner that starts again makes another, and all pairs agree again.
+type Key struct {
+	private *ecdh.PrivateKey
+	used    atomic.Bool
+}
 
 // NewKey draws a key.
 func NewKey() (*Key, error) {
@@ -31,7 +36,7 @@ func NewKey() (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mask: %w", err)
 	}
-	return &Key{private}, nil
+	return &Key{private: private}, nil
 }
 
 // Public is what the other owners need, signed by the owner.
@@ -41,7 +46,7 @@ func (k *Key) Public() (public [KeySize]byte) {
 }
 
 // Format prints no more than what it is.
-func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, "mask.Key") }
+func (k *Key) Format(f fmt.State, _ rune) { io.WriteString(f, "mask.Key") }
 
 // A Context is what all owners of a sum have to agree on. Turn grows from sum to sum, attempts included. Digest is a SHA-256 hash
 // of all else: the network, the roster, the attempt, what is asked, and what was released before.
@@ -50,7 +55,7 @@ type Context struct {
 	Digest [sha256.Size]byte
 }
 
-// A Session masks the vectors of one owner among all.
+// A Session masks the vectors of one owner among all. It is not safe for concurrent use.
 type Session struct {
 	pairs []pair // with the others, in their order
 	last  uint64 // turn, plus one; 0: none
@@ -63,13 +68,12 @@ type Session struct {
 type pair struct {
 	secret []byte
 	adds   bool // the other one takes off
-	name   [16]byte
 }
 
 // NewSession agrees on a secret with each other owner. Self is the owner's place, from 0, in the list of all owners' public keys, which
 // others have signed. Network stands for the network and its signed roster; the secrets depend on it and on all keys. It is an
 // error if there are fewer than two owners, if the key at self is not the owner's, if two owners have one key, or if a key is not
-// valid.
+// valid. A key makes one session: a second one could mask another vector in the same turn.
 func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize]byte) (*Session, error) {
 	switch {
 	case len(public) < 2 || self < 0 || self >= len(public):
@@ -86,7 +90,10 @@ func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize
 		}
 		all.Write(p[:])
 	}
-	salt := all.Sum(nil)
+	list := all.Sum(nil)
+	if !key.used.CompareAndSwap(false, true) {
+		return nil, errors.New("mask: this key has made a session; allowed is one for each key")
+	}
 	s := &Session{stream: make([]byte, 1<<14)}
 	for j := range public {
 		if j == self {
@@ -100,14 +107,15 @@ func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize
 		if err != nil {
 			return nil, fmt.Errorf("mask: the key of owner %d: %w", j+1, err)
 		}
-		secret, err := hkdf.Extract(sha256.New, shared, salt)
+		name := binary.BigEndian.AppendUint64(nil, uint64(min(self, j)))
+		name = binary.BigEndian.AppendUint64(name, uint64(max(self, j)))
+		// X25519 gives one value for several texts of a key, so the pair is in the salt, too.
+		salt := sha256.Sum256(append(slices.Clone(list), name...))
+		secret, err := hkdf.Extract(sha256.New, shared, salt[:])
 		if err != nil {
 			return nil, fmt.Errorf("mask: %w", err)
 		}
-		p := pair{secret: secret, adds: self < j}
-		binary.BigEndian.PutUint64(p.name[:8], uint64(min(self, j)))
-		binary.BigEndian.PutUint64(p.name[8:], uint64(max(self, j)))
-		s.pairs = append(s.pairs, p)
+		s.pairs = append(s.pairs, pair{secret, self < j})
 	}
 	return s, nil
 }
@@ -136,8 +144,7 @@ func (s *Session) Mask(v []int64, c Context) error {
 // stream is the numbers of a pair in a context. The length of the vector is a part of it, so that vectors of different lengths do not
 // share the beginning of a mask.
 func (p pair) stream(c Context, length int) (cipher.Stream, error) {
-	info := append([]byte("sotto/mask/1 sum\n"), p.name[:]...)
-	info = binary.BigEndian.AppendUint64(info, c.Turn)
+	info := binary.BigEndian.AppendUint64([]byte("sotto/mask/1 sum\n"), c.Turn)
 	info = binary.BigEndian.AppendUint64(info, uint64(length))
 	key, err := hkdf.Expand(sha256.New, p.secret, string(append(info, c.Digest[:]...)), 32)
 	if err != nil {

@@ -2,7 +2,6 @@ package mask
 
 import (
 	"crypto/aes"
-	"crypto/ecdh"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -18,17 +17,21 @@ import (
 	"github.com/sottodp/sotto/internal/proofs"
 )
 
-// group makes sessions of owners that know each other.
-func group(t testing.TB, n int, network [32]byte) (sessions []*Session, keys []*Key) {
-	public := make([][KeySize]byte, n)
-	for i := range n {
+// keysOf draws the keys of n owners.
+func keysOf(t testing.TB, n int) (keys []*Key, public [][KeySize]byte) {
+	for range n {
 		key, err := NewKey()
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys = append(keys, key)
-		public[i] = key.Public()
+		keys, public = append(keys, key), append(public, key.Public())
 	}
+	return keys, public
+}
+
+// group makes sessions of owners that know each other.
+func group(t testing.TB, n int, network [32]byte) (sessions []*Session, keys []*Key) {
+	keys, public := keysOf(t, n)
 	for i, key := range keys {
 		s, err := NewSession(key, network, i, public)
 		if err != nil {
@@ -100,36 +103,36 @@ func TestMasksOfOtherContexts(t *testing.T) {
 			t.Errorf("another %s: number %d of the sum can be read", name, k)
 		}
 	}
-	keys := []*Key{}
-	public := make([][KeySize]byte, 3)
-	for i := range public {
-		key, err := NewKey()
+	for _, name := range []string{"network", "list"} {
+		keys, public := keysOf(t, 4)
+		network, shown := [32]byte{}, slices.Clone(public[:3])
+		if name == "network" {
+			network = [32]byte{9}
+		} else {
+			shown[2] = public[3]
+		}
+		a, err := NewSession(keys[0], [32]byte{}, 0, public[:3])
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, public[i] = append(keys, key), key.Public()
-	}
-	stranger, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := slices.Clone(public)
-	shown[2] = stranger.Public()
-	for name, c := range map[string]struct {
-		network [32]byte
-		public  [][KeySize]byte
-	}{"network": {[32]byte{9}, public}, "list": {[32]byte{}, shown}} {
-		a, err := NewSession(keys[0], [32]byte{}, 0, public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := NewSession(keys[1], c.network, 1, c.public)
+		b, err := NewSession(keys[1], network, 1, shown)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if slices.Equal(a.pairs[0].secret, b.pairs[0].secret) {
 			t.Errorf("another %s: the same secret", name)
 		}
+	}
+	// A key that X25519 takes for another's makes another secret all the same.
+	keys, public := keysOf(t, 2)
+	twin := public[1]
+	twin[KeySize-1] ^= 0x80
+	s, err := NewSession(keys[0], [32]byte{}, 0, append(public, twin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(s.pairs[0].secret, s.pairs[1].secret) {
+		t.Error("two texts of one key: the same secret")
 	}
 	sessions, _ := group(t, 2, [32]byte{})
 	long, short := make([]int64, length), make([]int64, length-1)
@@ -150,49 +153,56 @@ func TestMasksOfOtherContexts(t *testing.T) {
 func TestMaskIsTheStream(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 5)
 	network := sha256.Sum256([]byte("a network"))
-	sessions, keys := group(t, 2, network)
+	sessions, keys := group(t, 3, network)
 	c := Context{1 << 40, sha256.Sum256([]byte("a context"))}
 	mac := func(key []byte, parts ...[]byte) []byte {
 		h := hmac.New(sha256.New, key)
 		h.Write(slices.Concat(parts...))
 		return h.Sum(nil)
 	}
-	first, second := keys[0].Public(), keys[1].Public()
-	theirs, err := ecdh.X25519().NewPublicKey(second[:])
-	if err != nil {
-		t.Fatal(err)
+	list := sha256.New()
+	list.Write(append([]byte("sotto/mask/1 keys\n"), network[:]...))
+	for _, k := range keys {
+		public := k.Public()
+		list.Write(public[:])
 	}
-	shared, err := keys[0].private.ECDH(theirs)
-	if err != nil {
-		t.Fatal(err)
+	numbers := func(a, b uint64) []byte {
+		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, a), b)
 	}
-	salt := sha256.Sum256(slices.Concat([]byte("sotto/mask/1 keys\n"), network[:], first[:], second[:]))
-	var name [16]byte
-	name[15] = 1
-	const length = 5
-	var numbers [16]byte
-	binary.BigEndian.PutUint64(numbers[:], c.Turn)
-	binary.BigEndian.PutUint64(numbers[8:], length)
-	key := mac(mac(salt[:], shared), []byte("sotto/mask/1 sum\n"), name[:], numbers[:], c.Digest[:], []byte{1})
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stream []byte
-	for i := range 3 {
-		in, out := make([]byte, 16), make([]byte, 16)
-		in[15] = byte(i)
-		block.Encrypt(out, in)
-		stream = append(stream, out...)
+	const length, self = 5, 1 // the owner in the middle takes off the first's and adds the last's
+	want := []int64{1, 2, 3, 4, 5}
+	for _, other := range []uint64{0, 2} {
+		shared, err := keys[self].private.ECDH(keys[other].private.PublicKey())
+		if err != nil {
+			t.Fatal(err)
+		}
+		salt := sha256.Sum256(slices.Concat(list.Sum(nil), numbers(min(self, other), max(self, other))))
+		key := mac(mac(salt[:], shared), []byte("sotto/mask/1 sum\n"), numbers(c.Turn, length), c.Digest[:], []byte{1})
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stream []byte
+		for i := range 3 {
+			in, out := make([]byte, 16), make([]byte, 16)
+			in[15] = byte(i)
+			block.Encrypt(out, in)
+			stream = append(stream, out...)
+		}
+		for k := range want {
+			x := int64(binary.LittleEndian.Uint64(stream[8*k:]))
+			if other < self {
+				x = -x
+			}
+			want[k] += x
+		}
 	}
 	got := []int64{1, 2, 3, 4, 5}
-	if err := sessions[0].Mask(got, c); err != nil {
+	if err := sessions[self].Mask(got, c); err != nil {
 		t.Fatal(err)
 	}
-	for k := range got {
-		if want := int64(k+1) + int64(binary.LittleEndian.Uint64(stream[8*k:])); got[k] != want {
-			t.Errorf("number %d is %d; want %d", k, got[k], want)
-		}
+	if !slices.Equal(got, want) {
+		t.Errorf("masked %v; want %v", got, want)
 	}
 }
 
@@ -210,7 +220,7 @@ func TestMaskRefuses(t *testing.T) {
 			t.Errorf("turn %d: %v", c.turn, err)
 		}
 	}
-	public := [][KeySize]byte{keys[0].Public(), keys[1].Public(), keys[2].Public()}
+	fresh, public := keysOf(t, 3)
 	twice, low := slices.Clone(public), slices.Clone(public)
 	twice[2], low[2] = twice[1], [KeySize]byte{1}
 	for name, c := range map[string]struct {
@@ -222,13 +232,19 @@ func TestMaskRefuses(t *testing.T) {
 		"nobody":          {3, public, "owner 4 of 3"},
 		"another's place": {1, public, "owner 2 has another key than the list says"},
 		"one key twice":   {0, twice, "owners 2 and 3 have the same key"},
-		"a weak key":      {0, low, "the key of owner 3: "},
 	} {
-		if _, err := NewSession(keys[0], [32]byte{}, c.self, c.public); err == nil || !strings.Contains(err.Error(), c.says) {
+		key := fresh[0]
+		if _, err := NewSession(key, [32]byte{}, c.self, c.public); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := fmt.Sprintf("%v %+v %#v %v", *keys[0], sessions[0], *sessions[0], keys[0]); text != "mask.Key mask.Session mask.Session mask.Key" {
+	if _, err := NewSession(fresh[0], [32]byte{}, 0, low); err == nil || !strings.Contains(err.Error(), "the key of owner 3: ") {
+		t.Errorf("a weak key: %v", err)
+	}
+	if _, err := NewSession(keys[0], [32]byte{5}, 0, [][KeySize]byte{keys[0].Public(), public[1]}); err == nil || !strings.Contains(err.Error(), "this key has made a session") {
+		t.Errorf("a second session: %v", err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", sessions[0], *sessions[0], keys[0]); text != "mask.Session mask.Session mask.Key" {
 		t.Errorf("prints %s", text)
 	}
 }

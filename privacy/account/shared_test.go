@@ -9,7 +9,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// A sum whose noise owners share costs what the sum with all noise costs, by each accountant and meter, and says that it rests on
+// A sum whose noise owners share costs what the sum with all noise costs, by each accountant, bracket and currency, and says that it rests on
 // sharing; a part alone costs what its share covers. Samples that owners cannot draw by themselves are refused.
 func TestShared(t *testing.T) {
 	shared := func(of privacy.Event) privacy.Event { return privacy.Shared{Owners: 10, Colluders: 3, Of: of} }
@@ -44,6 +44,55 @@ func TestShared(t *testing.T) {
 				}
 			}
 		}
+	}
+	for _, c := range []struct{ event, as privacy.Event }{
+		{shared(gauss), gauss},
+		{privacy.Repeated{Count: 5, Of: privacy.PoissonSampled{Rate: 0.1, Of: shared(gauss)}}, privacy.Repeated{Count: 5, Of: privacy.PoissonSampled{Rate: 0.1, Of: gauss}}},
+	} {
+		low, high, err := PLD{}.Bracket(c.event, privacy.AddRemove, 1e-6)
+		wantLow, wantHigh, wantErr := PLD{}.Bracket(c.as, privacy.AddRemove, 1e-6)
+		if low != wantLow || high != wantHigh || err != nil || wantErr != nil {
+			t.Errorf("bracket of %v: %v to %v, %v; want %v to %v, %v", c.event, low, high, err, wantLow, wantHigh, wantErr)
+		}
+		least, err := PLD{}.Least(c.event, privacy.AddRemove, 1e-6)
+		if want, _ := (PLD{}).Least(c.as, privacy.AddRemove, 1e-6); least != want || err != nil {
+			t.Errorf("%v costs %v at least, %v; want %v", c.event, least, err, want)
+		}
+	}
+	for _, currency := range []Currency{ZCDPCurrency{}, GDPCurrency{}, RDPCurrency{}} {
+		got, err := currency.cost(shared(gauss), privacy.AddRemove)
+		want, wantErr := currency.cost(gauss, privacy.AddRemove)
+		if !slices.Equal(got, want) || err != nil || wantErr != nil {
+			t.Errorf("%T: %v, %v; want %v, %v", currency, got, err, want, wantErr)
+		}
+	}
+	step := privacy.PoissonSampled{Rate: 0.1, Of: shared(gauss)}
+	plan, err := NewPlan(privacy.Repeated{Count: 2, Of: shared(gauss)}, GDP{}, privacy.Budget{Epsilon: 9, Delta: 1e-5, Adjacency: privacy.AddRemove})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		event privacy.Event
+		ok    bool
+	}{{gauss, false}, {step, false}, {privacy.Shared{Owners: 10, Colluders: 2, Of: gauss}, false}, {shared(gauss), true}, {shared(gauss), true}, {shared(gauss), false}} {
+		if err := plan.Charge(c.event); (err == nil) != c.ok {
+			t.Errorf("charge %d of %v: %v", i, c.event, err)
+		}
+	}
+
+	// Alone reaches every share, and no other noise.
+	deep := func(of privacy.Event) privacy.Event {
+		return privacy.Repeated{Count: 3, Of: privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{of, gauss}}}
+	}
+	less := math.Sqrt(7)
+	found := privacy.Alone(deep(shared(both)))
+	inner := found.(privacy.Repeated).Of.(privacy.PoissonSampled).Of.(privacy.Composed)[0].(privacy.GaussianSum)
+	if !privacy.Equal(found, deep(inner)) || math.Abs(inner.Presence*less/both.Presence-1) > 1e-14 || math.Abs(inner.Replacement*less/both.Replacement-1) > 1e-14 {
+		t.Errorf("alone: %v", found)
+	}
+	filter := privacy.Filtered{Currency: privacy.InGDP, Epsilon: 1, Delta: 1e-6}
+	if l := mustLoss(t, GDP{}, privacy.Alone(filter)); !math.IsInf(l.Epsilon(1e-6), 1) {
+		t.Errorf("a filter alone costs %v; nothing bounds it", l.Epsilon(1e-6))
 	}
 	d, err := RDP{}.Divergence(shared(gauss), privacy.AddRemove, 5)
 	if want := mustDivergence(t, gauss, 5); d != want || err != nil {

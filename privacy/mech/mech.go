@@ -1,5 +1,5 @@
-// Package mech holds the mechanisms: noise added to a sum (Gaussian, Share, Laplace,
-// SymmetricGaussian), a search that tells which query first reaches a threshold
+// Package mech holds the mechanisms: noise added to a sum (Gaussian, Laplace,
+// SymmetricGaussian) or to a part of one (Share), a search that tells which query first reaches a threshold
 // (AboveThreshold), and choices among candidates (Select, PermuteAndFlip). A mechanism both
 // acts and states its event, from the same fields: what is claimed is what is done. What
 // each claim rests on stands in PROOFS.md beside the code; audit_test.go puts each to the
@@ -41,7 +41,7 @@ type Additive interface {
 	Add(v []int64, grid, sens float64, src *noise.Source) error
 }
 
-var _, _, _, _ Additive = Gaussian{}, Share{}, Laplace{}, None{}
+var _, _, _ Additive = Gaussian{}, Laplace{}, None{}
 
 // Gaussian adds normal noise of standard deviation Sigma·sens, where sens is the ℓ2
 // sensitivity; Sigma is the noise multiplier (R8), above 0 and finite. The zero value is

@@ -25,7 +25,6 @@ func TestClaimIsDeed(t *testing.T) {
 		{Gaussian{0.7}, func(e privacy.Event) float64 { return e.(privacy.Gaussian).Sigma }, 3, 0x1p-14, 1},
 		{Gaussian{40}, func(e privacy.Event) float64 { return e.(privacy.Gaussian).Sigma }, 3, 0x1p-20, 0.3},
 		{Gaussian{1.5}, func(e privacy.Event) float64 { return e.(privacy.Gaussian).Sigma }, 3, 1024, 1e9},
-		{Share{2, 3, 1}, func(e privacy.Event) float64 { return privacy.Alone(e).(privacy.Gaussian).Sigma }, 3, 0x1p-14, 1},
 		{Laplace{2.5}, func(e privacy.Event) float64 { return math.Sqrt2 * e.(privacy.Laplace).Scale }, 6, 0x1p-14, 3},
 	} {
 		v := make([]int64, n)

@@ -12,6 +12,8 @@ import (
 // deviation is Sigma·sens/√(Owners − Colluders), where sens is the ℓ2 sensitivity of the whole sum, so that the shares of any
 // Owners − Colluders owners add up to noise of deviation Sigma·sens (PROOFS.md, shares). Sigma is above 0 and
 // finite, Colluders from 0 to Owners − 2; the zero value is invalid.
+//
+// It is no Additive: one part with one share is no release of its event, and must not leave before it is masked.
 type Share struct {
 	Sigma             float64
 	Owners, Colluders int
@@ -25,9 +27,6 @@ func (m Share) Event() privacy.Event {
 	return privacy.Shared{Owners: m.Owners, Colluders: m.Colluders, Of: privacy.Gaussian{Sigma: m.Sigma}}
 }
 
-// Norm is 2.
-func (Share) Norm() int { return 2 }
-
 // scale is the share's deviation, in counts.
 func (m Share) scale(grid, sens float64) (float64, error) {
 	all, err := counts(m.Event().Validate(), m.Sigma, grid, sens)
@@ -35,20 +34,21 @@ func (m Share) scale(grid, sens float64) (float64, error) {
 		return 0, err
 	}
 	scale := math.Nextafter(all/math.Sqrt(float64(m.Owners-m.Colluders))*(1+0x1p-51), math.Inf(1))
-	if scale < leastShare {
+	if !(scale >= leastShare) {
 		return 0, fmt.Errorf("mech: a share of noise of %v grid steps; allowed are %d or more", scale, leastShare)
 	}
 	return scale, nil
 }
 
-// Check says whether Add would accept grid and sens.
+// Check says whether AddPart would accept grid and sens.
 func (m Share) Check(grid, sens float64) error {
 	_, err := m.scale(grid, sens)
 	return err
 }
 
-// Add adds the share; see Additive. A share below eight grid steps is an error, too.
-func (m Share) Add(v []int64, grid, sens float64, src *noise.Source) error {
+// AddPart adds the share to the owner's part v of the sum, in counts of grid. Sens, in the ℓ2 norm and the unit of grid, is the
+// sensitivity of the whole sum. The errors are those of Additive's Add, and a share below eight grid steps; then v is as it was.
+func (m Share) AddPart(v []int64, grid, sens float64, src *noise.Source) error {
 	scale, err := m.scale(grid, sens)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func pooling(m Share, owners int) func(v []int64, src *noise.Source) {
 	return func(v []int64, src *noise.Source) {
 		for range owners {
-			must(m.Add(v, 1, auditSens, src))
+			must(m.AddPart(v, 1, auditSens, src))
 		}
 	}
 }
@@ -132,10 +132,26 @@ func TestShares(t *testing.T) {
 	})
 }
 
+// A share has the deviation that its event states of it alone, by the test of TestClaimIsDeed.
+func TestShareIsItsPart(t *testing.T) {
+	const n, sens, grid = 100_000, 1, 0x1p-14
+	m := Share{2, 3, 1}
+	v := make([]int64, n)
+	must(m.AddPart(v, grid, sens, noise.NewSeeded(1, "mech", 0)))
+	squares := 0.0
+	for _, k := range v {
+		squares += float64(k) * grid * float64(k) * grid
+	}
+	want := privacy.Alone(m.Event()).(privacy.Gaussian).Sigma * sens
+	if got := math.Sqrt(squares / n); math.Abs(got-want) > 5.5*want/math.Sqrt(2*n) {
+		t.Errorf("deviation is %v; want %v", got, want)
+	}
+}
+
 func TestShareRefuses(t *testing.T) {
-	for _, m := range []Share{{}, {1, 1, 0}, {1, 2, 1}, {1, 3, -1}, {0, 3, 1}, {math.NaN(), 3, 1}, {math.Inf(1), 3, 1}, {1, 300, 0}} {
+	for _, m := range []Share{{}, {1, 1, 0}, {1, 2, 1}, {1, 3, -1}, {0, 3, 1}, {math.NaN(), 3, 1}, {math.Inf(1), 3, 1}, {1, 300, 0}, {1, math.MinInt, 0}, {1, math.MinInt + 1, 0}} {
 		v := []int64{1}
-		if err := m.Add(v, 1, 100, noise.NewSeeded(1, "", 0)); err == nil || v[0] != 1 || m.Check(1, 100) == nil {
+		if err := m.AddPart(v, 1, 100, noise.NewSeeded(1, "", 0)); err == nil || v[0] != 1 || m.Check(1, 100) == nil {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}

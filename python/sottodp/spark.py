@@ -34,7 +34,7 @@ class _Spark:
         if not hasattr(session, "sparkContext") or not hasattr(df, "mapInArrow"):
             raise ValueError("df: found a frame of Spark Connect or of an earlier version; allowed is one of a classic session of Spark 3.5 or later")
         context = session.sparkContext
-        check(context.master, context.getConf().get)
+        check(context.master, context.getConf().get, str(context.version))
         count = _cluster.partitions(self.partitions, _slots(context), "so many tasks Spark runs at once")
         names, label = _cluster.features(self, df.columns), _cluster.label(self)
         host = context.getConf().get("spark.driver.host", "127.0.0.1")
@@ -77,15 +77,15 @@ _SETTINGS = {
 }
 
 
-def check(master: str, get: Callable[[str, str], str]) -> None:
+def check(master: str, get: Callable[[str, str], str], version: str) -> None:
     """Refuse a session in which others could read what travels. In ``local[n]`` all is one process, and nothing travels."""
     if master.startswith("local") and not master.startswith("local-cluster"):
         return
     wrong = []
     for name, want in _SETTINGS.items():
         found = get(name, "false").strip().lower()
-        if name == "spark.network.crypto.enabled" and found != want:
-            found = get("spark.ssl.rpc.enabled", "false").strip().lower()  # TLS, from Spark 4 on
+        if name == "spark.network.crypto.enabled" and found != want and int(version.partition(".")[0]) >= 4:
+            found = get("spark.ssl.rpc.enabled", "false").strip().lower()  # TLS; earlier versions do not know the setting
         if found != want:
             wrong.append(f"{name}={want}")
     if wrong:

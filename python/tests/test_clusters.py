@@ -153,15 +153,19 @@ def test_what_is_said_wrongly():
 
 def test_sessions_are_checked():
     good = dict(sottodp.spark._SETTINGS)
-    sottodp.spark.check("spark://host:7077", lambda name, default: good.get(name, default))
-    sottodp.spark.check("local[2]", lambda name, default: default)
+    sottodp.spark.check("spark://host:7077", lambda name, default: good.get(name, default), "3.5.9")
+    sottodp.spark.check("local[2]", lambda name, default: default, "4.1.4")
     for master in ("local-cluster[2,1,1024]", "yarn", "k8s://host", "spark://host:7077"):
         with pytest.raises(ValueError, match="spark.authenticate=true, spark.network.crypto.enabled=true, spark.io.encryption.enabled=true; allowed"):
-            sottodp.spark.check(master, lambda name, default: default)
+            sottodp.spark.check(master, lambda name, default: default, "4.1.4")
     for name, value in good.items():
         bad = {**good, name: "true" if value == "false" else "false"}
         with pytest.raises(ValueError, match=f"lacks {name}={value}; "):
-            sottodp.spark.check("yarn", lambda name, default: bad.get(name, default))
+            sottodp.spark.check("yarn", lambda name, default: bad.get(name, default), "4.0.0")
+    tls = {**good, "spark.network.crypto.enabled": "false", "spark.ssl.rpc.enabled": "true"}
+    sottodp.spark.check("yarn", lambda name, default: tls.get(name, default), "4.0.0")
+    with pytest.raises(ValueError, match="lacks spark.network.crypto.enabled=true; "):  # 3.5 does not know the other setting
+        sottodp.spark.check("yarn", lambda name, default: tls.get(name, default), "3.5.9")
 
 
 class Client:

@@ -190,6 +190,7 @@ func fitCommand() *cobra.Command {
 	var workers workerFlags
 	var owner ownerLog
 	var m meters
+	var fit func(c *cobra.Command, args []string, opening *bool) error
 	c := &cobra.Command{
 		Use:   "fit [spec.yaml | table]",
 		Short: "Train a model under a privacy budget",
@@ -204,96 +205,97 @@ once, continues it, and does nothing when the run is finished.
 ` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit t.csv --schema s.yaml --label y --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) (err error) {
+		RunE: func(c *cobra.Command, args []string) error {
 			if owner.on() && asJSON {
 				return usageError("--json: found beside --owner-log; allowed is one of them: the object holds times")
 			}
-			if err := owner.open(c); err != nil {
+			opening := false // rows
+			return owner.around(c, func(error) bool { return opening }, func() error { return fit(c, args, &opening) })
+		},
+	}
+	fit = func(c *cobra.Command, args []string, opening *bool) (err error) {
+		bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
+		warn := warner(c)
+		env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
+		workers.quiet, workers.owner = quiet, &owner
+		over := false // what workers are for
+		defer func() { workers.close(over) }()
+		var job *run.Job
+		dir := resume
+		switch {
+		case resume != "":
+			if err := onlyResume(c, args); err != nil {
 				return err
 			}
-			opening := false // rows
-			defer func() { owner.end(err, opening) }()
-			bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
-			warn := warner(c)
-			env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
-			workers.quiet, workers.owner = quiet, &owner
-			defer func() { workers.close(err == nil || errors.Is(err, run.ErrDiverged)) }()
-			var job *run.Job
-			dir := resume
-			switch {
-			case resume != "":
-				if err := onlyResume(c, args); err != nil {
+			env.MetricsTimings = m.timings
+			env.Ledger, _ = c.Flags().GetString("ledger")
+			env.Void, _ = c.Flags().GetBool("void")
+			env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
+		case len(args) == 0 && c.Flags().NFlag() == 0:
+			return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
+		default:
+			spec, err := specOf(c, args)
+			if err != nil {
+				return err
+			}
+			spec.MetricsTimings = m.timings
+			if workers.address != "" {
+				spec.Uncentered = true // shards take no center from their rows
+				if spec.Hats == nil {
+					spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
+				}
+			}
+			if job, err = run.Prepare(spec); err != nil {
+				return err
+			}
+			if !asJSON { // the JSON object holds them
+				for _, w := range job.Warnings {
+					warn(w)
+				}
+			}
+			if workers.address != "" {
+				if err := job.Shardable(); err != nil {
 					return err
 				}
-				env.MetricsTimings = m.timings
-				env.Ledger, _ = c.Flags().GetString("ledger")
-				env.Void, _ = c.Flags().GetBool("void")
-				env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
-			case len(args) == 0 && c.Flags().NFlag() == 0:
-				return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
-			default:
-				spec, err := specOf(c, args)
+			}
+			if again {
+				begun, err := run.Began(job)
 				if err != nil {
 					return err
 				}
-				spec.MetricsTimings = m.timings
-				if workers.address != "" {
-					spec.Uncentered = true // shards take no center from their rows
-					if spec.Hats == nil {
-						spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
-					}
-				}
-				if job, err = run.Prepare(spec); err != nil {
-					return err
-				}
-				if !asJSON { // the JSON object holds them
-					for _, w := range job.Warnings {
-						warn(w)
-					}
-				}
-				if workers.address != "" {
-					if err := job.Shardable(); err != nil {
-						return err
-					}
-				}
-				if again {
-					begun, err := run.Began(job)
-					if err != nil {
-						return err
-					}
-					if begun {
-						resume, dir = spec.Out, spec.Out
-						env.Ledger, env.Void, env.TestOverlaps, env.MetricsTimings = spec.Ledger, spec.Void, spec.TestOverlaps, spec.MetricsTimings
-					}
+				if begun {
+					resume, dir = spec.Out, spec.Out
+					env.Ledger, env.Void, env.TestOverlaps, env.MetricsTimings = spec.Ledger, spec.Void, spec.TestOverlaps, spec.MetricsTimings
 				}
 			}
-			if err := workers.listen(c, resume, &env); err != nil {
-				return err
-			}
-			if err := serveFit(c, &m, job, resume, &env, &workers); err != nil {
-				return err
-			}
-			defer m.close()
-			opening = true
-			var info *runlog.Info
-			if resume != "" {
-				info, err = run.Resume(c.Context(), dir, env)
-			} else {
-				info, dir, err = run.Fit(c.Context(), job, env)
-			}
-			m.state.Store(stateEnded)
-			bar.done()
-			if err != nil {
-				return interrupted(err, dir)
-			}
-			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
-			}
-			if !quiet {
-				report.WriteSummary(c.OutOrStdout(), info, dir)
-			}
-			return nil
-		},
+		}
+		if err := workers.listen(c, resume, &env); err != nil {
+			return err
+		}
+		if err := serveFit(c, &m, job, resume, &env, &workers); err != nil {
+			return err
+		}
+		defer m.close()
+		*opening = true
+		var info *runlog.Info
+		if resume != "" {
+			info, err = run.Resume(c.Context(), dir, env)
+		} else {
+			info, dir, err = run.Fit(c.Context(), job, env)
+		}
+		over = err == nil || errors.Is(err, run.ErrDiverged)
+		m.state.Store(stateEnded)
+		bar.done()
+		if err != nil {
+			return interrupted(err, dir)
+		}
+		if asJSON {
+			return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
+		}
+		if !quiet {
+			report.WriteSummary(c.OutOrStdout(), info, dir)
+		}
+		return nil
 	}
 	addSpecFlags(c)
 	c.Flags().Bool("void", false, voids)

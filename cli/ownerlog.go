@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,6 +37,9 @@ func (l *ownerLog) open(c *cobra.Command) error {
 	if err != nil {
 		return usageError("--owner-log: %v", err)
 	}
+	if err := f.Chmod(0o600); err != nil && runtime.GOOS != "windows" { // it may have been there
+		return usageError("--owner-log: %v", err)
+	}
 	if l.out, err = redirect(f); err != nil {
 		return err
 	}
@@ -53,10 +57,24 @@ func (l *ownerLog) say(c *cobra.Command, format string, args ...any) {
 	}
 }
 
-// end says in public how the command ended. private says that the error may depend on rows.
+// around opens the file, calls f, and says in public how the command ended. private says that an error may depend on rows.
+func (l *ownerLog) around(c *cobra.Command, private func(error) bool, f func() error) (err error) {
+	if err := l.open(c); err != nil {
+		return err
+	}
+	err = errCrashed
+	defer func() { l.end(err, private(err)) }()
+	err = f()
+	return err
+}
+
+var errCrashed = errors.New("crashed") // until f returns
+
 func (l *ownerLog) end(err error, private bool) {
 	switch {
 	case l.out == nil:
+	case err == errCrashed:
+		fmt.Fprintln(l.out, "sotto: crashed; the owner's log says why")
 	case err == nil:
 		fmt.Fprintln(l.out, "done")
 	case errors.Is(err, run.ErrInterrupted), errors.Is(err, run.ErrNotBegun):

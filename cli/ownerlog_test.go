@@ -91,6 +91,7 @@ func TestOwnerLog(t *testing.T) {
 	t.Parallel()
 	whole, codes := newCluster(t, "").run(nil)
 	neighbor := newCluster(t, "94,13,many,16,25,former,oncology,none,no\n")
+	neighbor.must(os.WriteFile(neighbor.file("owner2.log"), nil, 0o644)) // a file that was there, and open to all
 	said, others := neighbor.run(nil)
 	want := []string{"waiting for the workers of 2 shards at ADDRESS\ndone\n", "shard 1/2: connected to ADDRESS\ndone\n", "shard 2/2: connected to ADDRESS\ndone\n"}
 	if !slices.Equal(whole, want) || !slices.Equal(said, want) || !slices.Equal(codes, []int{0, 0, 0}) || !slices.Equal(others, codes) {
@@ -115,6 +116,23 @@ func TestOwnerLog(t *testing.T) {
 	}
 	if told := must(os.ReadFile(neighbor.file("owner2.log"))); !bytes.Contains(told, []byte("part2.csv:2202:7")) && !bytes.Contains(told, []byte("part2.csv:2202")) {
 		t.Errorf("the owner's log holds %q", told)
+	}
+}
+
+// A crash is no end: the public line does not say done.
+func TestOwnerLogOfACrash(t *testing.T) {
+	var out bytes.Buffer
+	l := ownerLog{out: &out}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the crash went no further")
+			}
+		}()
+		l.around(nil, func(error) bool { return false }, func() error { panic("a row") })
+	}()
+	if out.String() != "sotto: crashed; the owner's log says why\n" {
+		t.Errorf("said %q", &out)
 	}
 }
 

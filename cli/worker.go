@@ -80,64 +80,65 @@ func workerCommand() *cobra.Command {
 	var index int
 	var owner ownerLog
 	var m meters
+	var work func(c *cobra.Command, args []string) error
 	c := &cobra.Command{
 		Use:   "worker [spec.yaml]",
 		Short: "Hold a shard of the rows of a fit on another machine",
 		Long: `Worker reads its shard of a table and computes sums for a coordinator (sotto fit --workers) until the run ends. All
 machines belong to one owner and share a key, which seals their messages; only the coordinator adds noise. The spec is the
 coordinator's; --data is the worker's shard. Each row must be in one shard: a record in two shards counts twice, for twice
-the ε. Workers with the same file, and with files that share more than 5 % of their rows, are refused; less is not
-detected. If a unit has several rows, all of them must be in one shard; two shards that share a unit are refused.
+the ε. Workers with the same file, and with files that share 7 % of their rows or more, are refused; less is not
+detected, nor are copies in another order of a table of few distinct rows. If a unit has several rows, all of them must be
+in one shard; two shards that share a unit are refused.
 
 A worker can be stopped and started at any time; the run waits for it. Several workers may hold the same shard: the first
 answer counts. A worker whose schema, model, adjacency or rows differ from the run's is told why and ends.
 (umask 077; head -c 32 /dev/urandom > key) makes a key.`,
 		Example: "  sotto fit sotto.yaml --workers 10.0.0.1:4222 --shards 2 --key key\n  sotto worker sotto.yaml --hub 10.0.0.1:4222 --key key --shard 1/2 --data part1.csv",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			if err := owner.open(c); err != nil {
-				return err
-			}
-			defer func() { owner.end(err, as[*shards.RowsError](err)) }()
-			if o.Spec, err = specOf(c, args); err != nil {
-				return err
-			}
-			switch counted := c.Flags().Changed("index"); {
-			case counted && (shard != "" || o.Count < 1 || index < 0 || index >= o.Count):
-				return usageError("--index: found %d with --shards %d; allowed is from 0 to less than --shards, without --shard", index, o.Count)
-			case counted:
-				o.Index, shard = index, fmt.Sprintf("%d/%d", index+1, o.Count)
-			case o.Count != 0:
-				return usageError("--shards: found it without --index; allowed are both, or --shard I/N")
-			}
-			if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
-				return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
-			}
-			if o.Index, o.Count, err = shards.ParseShard(shard); err != nil {
-				return err
-			}
-			if key == "-" && (o.Spec.Data == "-" || o.Spec.Data == "/dev/stdin") {
-				return usageError("--key -: found beside --data -; allowed is one of them: standard input is read once")
-			}
-			if o.Key, err = shards.ReadKey(key); err != nil {
-				return err
-			}
-			o.Warn = warner(c)
-			if !quiet {
-				o.Notice = func(text string) { owner.say(c, "shard %s: %s", shard, text) }
-			}
-			o.Cores = runtime.GOMAXPROCS(0)
-			o.Spec.MetricsTimings = m.timings
-			if err := serveWorker(c, &m, &o, &owner); err != nil {
-				return err
-			}
-			defer m.close()
-			err = shards.Work(c.Context(), o)
-			if err == nil && c.Context().Err() != nil { // not done: a scheduler starts it again
-				err = fmt.Errorf("stopped; the run waits for a worker of shard %s (%w)", shard, context.Canceled)
-			}
-			return err
+		RunE: func(c *cobra.Command, args []string) error {
+			return owner.around(c, as[*shards.RowsError], func() error { return work(c, args) })
 		},
+	}
+	work = func(c *cobra.Command, args []string) (err error) {
+		if o.Spec, err = specOf(c, args); err != nil {
+			return err
+		}
+		switch counted := c.Flags().Changed("index"); {
+		case counted && (shard != "" || o.Count < 1 || index < 0 || index >= o.Count):
+			return usageError("--index: found %d with --shards %d; allowed is from 0 to less than --shards, without --shard", index, o.Count)
+		case counted:
+			o.Index, shard = index, fmt.Sprintf("%d/%d", index+1, o.Count)
+		case o.Count != 0:
+			return usageError("--shards: found it without --index; allowed are both, or --shard I/N")
+		}
+		if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
+			return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
+		}
+		if o.Index, o.Count, err = shards.ParseShard(shard); err != nil {
+			return err
+		}
+		if key == "-" && (o.Spec.Data == "-" || o.Spec.Data == "/dev/stdin") {
+			return usageError("--key -: found beside --data -; allowed is one of them: standard input is read once")
+		}
+		if o.Key, err = shards.ReadKey(key); err != nil {
+			return err
+		}
+		o.Warn = warner(c)
+		if !quiet {
+			o.Notice = func(text string) { owner.say(c, "shard %s: %s", shard, text) }
+		}
+		o.Cores = runtime.GOMAXPROCS(0)
+		o.Spec.MetricsTimings = m.timings
+		if err := serveWorker(c, &m, &o, &owner); err != nil {
+			return err
+		}
+		defer m.close()
+		err = shards.Work(c.Context(), o)
+		if err == nil && c.Context().Err() != nil { // not done: a scheduler starts it again
+			err = fmt.Errorf("stopped; the run waits for a worker of shard %s (%w)", shard, context.Canceled)
+		}
+		return err
 	}
 	f := c.Flags()
 	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "holdout", "method", "accountant", "output", "seed", "ledger", "out")

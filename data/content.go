@@ -92,18 +92,6 @@ func (s RowSum) Digest() [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// RowOrder identifies rows in their order, by hashes of raw rows under one key: whatever form of file, or division into batches,
-// they come in.
-func RowOrder(rows []uint64) [sha256.Size]byte {
-	h := sha256.New()
-	var row [8]byte
-	for _, v := range rows {
-		binary.LittleEndian.PutUint64(row[:], v)
-		h.Write(row[:])
-	}
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
 // SumKey is the key of hashes of raw rows that several machines add up. It is public, so that the sum is the same in each run; what
 // is made with it is as secret as a digest of the rows.
 func SumKey() *RowKey {

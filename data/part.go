@@ -121,6 +121,30 @@ func Fingerprints(t *Table, key []byte) []uint64 {
 	return hashes
 }
 
+// Order identifies a table by what is summed of it: each row's place, encoded values and label, whether it was dropped, and whose it
+// is. Tables of one order have the same sums, in whatever form of file they came. It leaves memory only under a key (R4).
+func Order(t *Table) (order [sha256.Size]byte) {
+	h := sha256.New()
+	var text []byte
+	row := 0
+	for _, b := range t.Blocks {
+		for i := range b.N {
+			text = appendRow(append(text[:0], 0, 0, 0, 0), b, i)
+			binary.LittleEndian.PutUint32(text, uint32(len(text)))
+			if t.units != nil {
+				if u := t.units.of[row]; u >= 0 && t.units.ids != nil {
+					text = append(text, t.units.ids[u][:]...)
+				} else {
+					text = binary.LittleEndian.AppendUint32(text, uint32(u))
+				}
+			}
+			h.Write(text)
+			row++
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
 // A tosser gives each record its coin: a keyed hash of its content and of its number among equal records.
 type tosser struct {
 	key  []byte

@@ -92,9 +92,9 @@ func sameRun(j *Job, info *runlog.Info) error {
 	differs("privacy", now.Budget == info.Budget && now.Off == info.Off && now.Accountant == info.Accountant)
 	differs("output", now.Output == info.Output)
 	differs("lab", now.Lab == info.Lab && (now.Seed == nil) == (info.Seed == nil) && (now.Seed == nil || *now.Seed == *info.Seed))
-	differs("test", now.Test == info.Test)
-	differs("data", info.Shards > 0 || now.Data == info.Data)
-	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0))
+	differs("test", now.Test == info.Test && now.TestLabels == info.TestLabels)
+	differs("data", info.Shards > 0 || now.Data == info.Data && now.Labels == info.Labels)
+	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
 	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config)) // last: its noise follows from the budget
 	if other != "" {
 		return inputError(j.Spec.Place("out"), "out: %s holds a run with another %s than this spec; allowed is a new directory, or `sotto fit --resume %s` for that run", j.Spec.Out, other, j.Spec.Out)

@@ -82,7 +82,8 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	return map[string]int{"rows": s.shards.Rows()}, err
 }
 
-// unordered is the digest of all rows, however they are divided and ordered; none if a shard does not know its own.
+// unordered is the digest of all rows, however they are divided and ordered; none if there are no rows, or if a shard does not know its
+// own.
 func (s *Session) unordered() (digests [][sha256.Size]byte) {
 	var all data.RowSum
 	for i := range s.shards.Digests() {
@@ -91,6 +92,9 @@ func (s *Session) unordered() (digests [][sha256.Size]byte) {
 			return nil
 		}
 		all.Add(data.RowSum(sum))
+	}
+	if all == (data.RowSum{}) {
+		return nil // no rows belong to nobody
 	}
 	return [][sha256.Size]byte{all.Digest()}
 }

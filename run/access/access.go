@@ -104,7 +104,7 @@ type Opened struct {
 	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
 	own     bool     // the access is recorded under the schema's dataset
 	sum     data.RowSum
-	order   [sha256.Size]byte
+	hashed  bool // the raw rows were, for the sum
 }
 
 // Digest is the digest of the content. It leaves memory only under a key (R4).
@@ -114,11 +114,8 @@ func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 // them: a ledger compares all of them.
 func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Also, o.parts) }
 
-// RowSum identifies the rows of a worker without their order. It is zero for a packed table, which keeps no such hashes.
-func (o *Opened) RowSum() data.RowSum { return o.sum }
-
-// RowOrder identifies the rows of a worker in their order, and is their digest for a packed table.
-func (o *Opened) RowOrder() [sha256.Size]byte { return o.order }
+// RowSum identifies the rows of a worker without their order. A packed table keeps no such hashes: then it is zero, and ok false.
+func (o *Opened) RowSum() (sum data.RowSum, ok bool) { return o.sum, o.hashed }
 
 // digests are those of the whole content, of which there are wholes, and of its parts.
 func (o *Opened) digests() [][sha256.Size]byte {
@@ -267,9 +264,7 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 	}
 	switch a.o.purpose {
 	case Worker:
-		if a.o.sum, a.o.order = data.SumRows(c.Rows), c.Digest; c.Rows != nil {
-			a.o.order = data.RowOrder(c.Rows)
-		}
+		a.o.sum, a.o.hashed = data.SumRows(c.Rows), c.Rows != nil
 		c.Rows = nil // under a key that is no owner's
 	case Test:
 		if err := a.overlap(); err != nil {

@@ -207,8 +207,13 @@ func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), e
 	if err != nil {
 		return nil, nil, err
 	}
+	sum, hashed := opened.RowSum()
+	order := digest // of a packed table, whose content is its rows
+	if hashed {
+		order = data.Order(table)
+	}
 	shard, err = remote.NewShard(remote.ShardConfig{
-		Rows: rows, Facts: job.Facts, Digest: digest, Order: opened.RowOrder(), Sum: opened.RowSum(), Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
+		Rows: rows, Facts: job.Facts, Digest: digest, Order: order, Sum: sum, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
 		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(),
 	})
 	return shard, rows.Close, err

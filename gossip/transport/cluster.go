@@ -17,6 +17,15 @@ import (
 // foundWithin is the time in which a cluster must answer.
 const foundWithin = time.Minute
 
+// startsWithin is the time in which a server that answers must have its store.
+const startsWithin = 15 * time.Second
+
+// starts says that a server of a cluster has no store yet. A server that never has one says the same.
+func starts(err error) bool {
+	var refused *nats.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount
+}
+
 // Found makes the store of a network, with that many copies, at somebody else's NATS cluster instead of a
 // hub. Its servers know the network from what Configure wrote. full returns the owners that have stored
 // more than the training needs.
@@ -38,7 +47,11 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []s
 		return nil, fmt.Errorf("%s: %w", urls, err)
 	}
 	defer nc.Close()
-	if err := streams(ctx, nc, &k.Network, replicas); err != nil {
+	err = streams(ctx, nc, &k.Network, replicas)
+	for end := time.Now().Add(startsWithin); starts(err) && time.Now().Before(end) && ctx.Err() == nil; err = streams(ctx, nc, &k.Network, replicas) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: the store of %d copies: %w", urls, replicas, err)
 	}
 	return findFull(ctx, nc, &k.Network, map[string]bool{})

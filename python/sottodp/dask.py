@@ -7,6 +7,7 @@ process of the client coordinates them. Ledger, run directory and report are the
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from . import _cluster, _estimators, _types
 __all__ = ["SottoClassifier", "SottoRegressor"]
 
 _AGAIN = 4  # times that a shard may go to another Dask worker
+_PATIENT = 120  # seconds that a shard waits for one
 
 
 class _Dask:
@@ -110,6 +112,7 @@ class _Futures:
             raise ValueError(f"partitions: Dask makes {chosen.npartitions} of this collection, not {work.count}; allowed is one whose partitions it can divide")
         self._parts = client.compute(chosen.to_delayed())
         self._again = 0
+        self._alone = 0.0  # since when a shard has no Dask worker
         self._at: list[str] = []
         self._tasks: list[Any] = []
         free = self._free()
@@ -135,7 +138,12 @@ class _Futures:
                     return ended
             elif task.status != "pending" and self._at[shard] in alive:
                 return _cluster.Ended(shard, 1, "its task was ended by Dask")
-            elif self._at[shard] not in alive and self._free():
+            elif self._at[shard] not in alive and not self._free():
+                self._alone = self._alone or time.monotonic()
+                if time.monotonic() > self._alone + _PATIENT:
+                    return _cluster.Ended(shard, 1, f"its Dask worker was lost, and no other was free in {_PATIENT} seconds; allowed is one for each shard")
+            elif self._at[shard] not in alive:
+                self._alone = 0
                 if self._again == _AGAIN:
                     return _cluster.Ended(shard, 1, f"Dask workers were lost {_AGAIN + 1} times")
                 self._again += 1

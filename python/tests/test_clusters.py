@@ -181,6 +181,19 @@ class Client:
         return {"host": self.spills}
 
 
+def test_a_shard_without_a_dask_worker_ends_the_fit(monkeypatch):
+    class Gone:
+        status = "pending"
+
+    futures = object.__new__(sottodp.dask._Futures)
+    futures._client, futures._at, futures._tasks, futures._again, futures._alone = Client("tls://left:1"), ["tls://lost:1"], [Gone()], 0, 0.0
+    futures._free = lambda: []
+    assert futures.failed() is None  # it may come back
+    monkeypatch.setattr(sottodp.dask, "_PATIENT", -1)
+    ended = futures.failed()
+    assert ended.code == 1 and "no other was free" in ended.text
+
+
 def test_dask_clusters_are_checked():
     assert sottodp.dask.check(Client())[1] == ["tls://host:1"]
     sottodp.dask.check(Client("inproc://1", encrypted=False))

@@ -20,10 +20,11 @@ const foundWithin = time.Minute
 // startsWithin is the time in which a server that answers must have its store.
 const startsWithin = 15 * time.Second
 
-// starts says that a server of a cluster has no store yet. A server that never has one says the same.
+// starts says that a server of a cluster has no store yet, or that nobody answers yet for a stream that was just made.
+// A server that never has a store says the same.
 func starts(err error) bool {
 	var refused *nats.APIError
-	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount
+	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount || errors.Is(err, nats.ErrNoResponders)
 }
 
 // Found makes the store of a network, with that many copies, at somebody else's NATS cluster instead of a
@@ -47,14 +48,20 @@ func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []s
 		return nil, fmt.Errorf("%s: %w", urls, err)
 	}
 	defer nc.Close()
-	err = streams(ctx, nc, &k.Network, replicas)
-	for end := time.Now().Add(startsWithin); starts(err) && time.Now().Before(end) && ctx.Err() == nil; err = streams(ctx, nc, &k.Network, replicas) {
-		time.Sleep(100 * time.Millisecond)
+	for end := time.Now().Add(startsWithin); ; time.Sleep(100 * time.Millisecond) {
+		err := streams(ctx, nc, &k.Network, replicas)
+		if err == nil {
+			var texts []string
+			texts, err = findFull(ctx, nc, &k.Network, map[string]bool{})
+			full = append(full, texts...)
+		}
+		if err == nil {
+			return full, nil
+		}
+		if !starts(err) || time.Now().After(end) || ctx.Err() != nil {
+			return nil, fmt.Errorf("%s: the store of %d copies: %w", urls, replicas, err)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: the store of %d copies: %w", urls, replicas, err)
-	}
-	return findFull(ctx, nc, &k.Network, map[string]bool{})
 }
 
 const confFile = "nats.conf"

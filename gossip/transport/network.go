@@ -23,6 +23,8 @@ type Network struct {
 	ID     string   `json:"id"`  // 16 hexadecimal digits, fresh for each training
 	Hub    string   `json:"hub"` // URL, or several with commas between them
 	Owners []Member `json:"owners"`
+	// OwnKeys says that each owner made the key of its messages itself. Otherwise the organizer made all.
+	OwnKeys bool `json:"own_keys,omitempty"`
 	// Agreed is a hash of each part of what is trained and how, by the part's name.
 	Agreed map[string]string `json:"agreed"`
 	// Limits are how much each owner may store at the hub; none in a network of an earlier build.
@@ -42,8 +44,10 @@ type Credentials struct {
 	Format  string  `json:"format"`
 	Network Network `json:"network"`
 	Owner   int     `json:"owner"` // its place among the owners
-	Seed    string  `json:"seed"`  // of the Ed25519 key of its messages, in hexadecimal
-	Pass    Pass    `json:"pass"`
+	// Seed is that of the Ed25519 key of its messages, in hexadecimal. With keys of the owners' own it is in
+	// no file of credentials: Take sets it.
+	Seed string `json:"seed,omitempty"`
+	Pass Pass   `json:"pass"`
 }
 
 const (
@@ -68,6 +72,20 @@ func ReadCredentials(path string) (*Credentials, error) {
 func ReadNetwork(path string) (*Network, error) {
 	n := &Network{}
 	return n, read(path, n, networkFormat, networkFormat2)
+}
+
+// ReadRoster reads the network in an owner's credentials or in a network's public file.
+func ReadRoster(path string) (*Network, error) {
+	b, err := readfile.All(path, readfile.JSON)
+	var head struct{ Format string }
+	if err == nil && json.Unmarshal(b, &head) == nil && head.Format == credentialsFormat {
+		c, err := ReadCredentials(path)
+		if err != nil {
+			return nil, err
+		}
+		return &c.Network, nil
+	}
+	return ReadNetwork(path)
 }
 
 // Write writes the network to a file.
@@ -157,7 +175,8 @@ func (n *Network) key(owner int) ed25519.PublicKey {
 	return b
 }
 
-// Config returns the hash of everything that the owners agree on.
+// Config returns the hash of everything that the owners agree on: the network's id, the agreement and the
+// owners' names and keys. Every message signs it, so each owner's Hello is its signature of the roster.
 func (n *Network) Config() (Config, error) {
 	text, err := n.Agreement()
 	return sha256.Sum256(text), err
@@ -180,6 +199,12 @@ func (c *Credentials) validate() error {
 	if _, err := c.Pass.tls(&c.Network); err != nil {
 		return err
 	}
+	if c.Network.OwnKeys {
+		if c.Seed != "" {
+			return fmt.Errorf("seed: found a key of %s that another has made; allowed is none where the owners have keys of their own", c.Name())
+		}
+		return nil
+	}
 	if b, err := hex.DecodeString(c.Seed); err != nil || len(b) != ed25519.SeedSize || !c.key().Public().(ed25519.PublicKey).Equal(c.Network.key(c.Owner)) {
 		return fmt.Errorf("seed: is not that of the key of %s", c.Name())
 	}
@@ -189,7 +214,4 @@ func (c *Credentials) validate() error {
 // Name is the owner's name.
 func (c *Credentials) Name() string { return c.Network.Owners[c.Owner].Name }
 
-func (c *Credentials) key() ed25519.PrivateKey {
-	b, _ := hex.DecodeString(c.Seed)
-	return ed25519.NewKeyFromSeed(b)
-}
+func (c *Credentials) key() ed25519.PrivateKey { return privateKey(c.Seed) }

@@ -25,7 +25,8 @@ import (
 )
 
 // An Organizer makes a network, admits its owners and revokes them. It is secret: anyone who holds
-// it can act in any owner's name. It sees no row and no sum before noise.
+// it can connect to the hub as any owner, and act in the name of those whose keys it made. It sees no row
+// and no sum before noise.
 type Organizer struct {
 	Format    string      `json:"format"`
 	Network   Network     `json:"network"`
@@ -40,7 +41,7 @@ type Organizer struct {
 // ownerKeys are the keys of one owner. The hub chooses what the key of a connection signs, so messages
 // have another key.
 type ownerKeys struct {
-	Seed    string   `json:"seed"`             // of its messages, Ed25519, in hexadecimal
+	Seed    string   `json:"seed,omitempty"`   // of its messages, Ed25519, in hexadecimal; none if the owner made it
 	User    string   `json:"user"`             // seed of its connection, as NATS writes it
 	Account string   `json:"account"`          // seed of its account at the hub
 	Former  []string `json:"former,omitempty"` // public keys of its connection that were turned away
@@ -57,9 +58,48 @@ const (
 // NewNetwork makes a network of owners with fresh keys. hub are URLs of the hub with commas between
 // them, or "" while it is open. Without limits any owner may fill the hub's disk.
 func NewNetwork(hub string, names []string, agreed map[string]string, limits *Limits) (*Organizer, error) {
+	var members []Member
+	var seeds []string
+	for _, name := range names {
+		public, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{name, hex.EncodeToString(public)})
+		seeds = append(seeds, hex.EncodeToString(key.Seed()))
+	}
+	o, err := newNetwork(hub, members, agreed, limits)
+	if err != nil {
+		return nil, err
+	}
+	for i, seed := range seeds {
+		o.Owners[i].Seed = seed
+	}
+	return o, o.Network.validate()
+}
+
+// NewNetworkWithKeys is NewNetwork for owners who made the keys of their messages themselves.
+func NewNetworkWithKeys(hub string, requests []*Request, agreed map[string]string, limits *Limits) (*Organizer, error) {
+	var members []Member
+	for _, r := range requests {
+		if err := r.validate(); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		members = append(members, r.Member())
+	}
+	o, err := newNetwork(hub, members, agreed, limits)
+	if err != nil {
+		return nil, err
+	}
+	o.Network.OwnKeys = true
+	return o, o.Network.validate()
+}
+
+// newNetwork makes everything but the keys of messages.
+func newNetwork(hub string, members []Member, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	id := make([]byte, 8)
 	rand.Read(id)
-	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Agreed: agreed, Limits: limits}}
+	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Owners: members, Agreed: agreed, Limits: limits}}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
@@ -82,19 +122,14 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 	if o.Network.Authority, o.Authority, err = certificate(ca, nil); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		public, key, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		keys := ownerKeys{Seed: hex.EncodeToString(key.Seed())}
+	for range members {
+		var keys ownerKeys
 		if err := errors.Join(newSeed(&keys.User, nkeys.PrefixByteUser), newSeed(&keys.Account, nkeys.PrefixByteAccount)); err != nil {
 			return nil, err
 		}
 		o.Owners = append(o.Owners, keys)
-		o.Network.Owners = append(o.Network.Owners, Member{name, hex.EncodeToString(public)})
 	}
-	return o, o.Network.validate()
+	return o, nil
 }
 
 // ReadOrganizer reads an organizer's file.

@@ -571,7 +571,7 @@ func TestEndAgain(t *testing.T) {
 
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), os.Chmod(filepath.Join(to, "credentials.json"), 0o600)); err != nil {
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), os.Chmod(filepath.Join(to, "credentials.json"), 0o600), os.Chmod(filepath.Join(to, "owner.key"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,17 +19,21 @@ func netInitCommand() *cobra.Command {
 	var o run.NetworkOptions
 	var dir, hub string
 	c := &cobra.Command{
-		Use:   "init spec.yaml",
-		Short: "Make the keys of a network and the agreement of its owners",
-		Long: `Init makes the keys of a training among owners from the spec that they agreed on. It reads no row. The directory holds
+		Use:   "init spec.yaml [OWNER.key.pub ...]",
+		Short: "Found a network from the agreement of its owners",
+		Long: `Init founds a training among owners from the spec that they agreed on and the public key of each owner, which
+sotto net key made. It reads no row. The directory holds
 
-  organiser.json  secret of the organizer: keys of operator, account, certificates and owners
+  organiser.json  secret of the organizer: keys of operator, accounts, connections and certificates
   hub.json        secret of the hub, for sotto hub
   network.json    public: the owners, their public keys, a hash of each part of the agreement; the other files hold it too
 
-sotto net invite then makes the credentials of each owner.`,
-		Example: "  sotto net init sotto.yaml --dir net --hub tls://hub.example.org:4222",
-		Args:    args(cobra.ExactArgs(1)),
+sotto net invite then makes the credentials of each owner.
+
+Without public keys, init makes the owners' keys, too. The organizer can then act in any owner's name, and no fingerprint
+shows it.`,
+		Example: "  sotto net init sotto.yaml north.key.pub south.key.pub --dir net --hub tls://hub.example.org:4222",
+		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if dir == "" || hub == "" {
 				return usageError("--dir DIR and --hub tls://HOST:PORT are needed: a new directory for the keys, and where owners find the hub")
@@ -45,9 +50,19 @@ sotto net invite then makes the credentials of each owner.`,
 			if err := p.CheckDelta(warner(c)); err != nil {
 				return err
 			}
-			organizer, err := party.Found(p, hub)
-			if err != nil {
+			var requests []*transport.Request
+			for _, path := range args[1:] {
+				r, err := transport.ReadRequest(path)
+				if err != nil {
+					return &run.InputError{Err: err}
+				}
+				requests = append(requests, r)
+			}
+			organizer, err := party.Found(p, hub, requests...)
+			if errors.Is(err, transport.ErrURL) {
 				return usageError("--%v", err)
+			} else if err != nil {
+				return &run.InputError{Err: err}
 			}
 			if err := newfile.MakeDir(dir); err != nil {
 				return err
@@ -58,7 +73,11 @@ sotto net invite then makes the credentials of each owner.`,
 			if err := p.Text(c.OutOrStdout()); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.OutOrStdout(), "\nNetwork %s is in %s. Next, for each owner: sotto net invite %q --dir %s --out FILE\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
+			w := c.OutOrStdout()
+			fmt.Fprintf(w, "\nNetwork %s is in %s. Next, for each owner: sotto net invite %q --dir %s --out FILE\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
+			if !organizer.Network.OwnKeys {
+				fmt.Fprintln(w, "The organizer made the owners' keys. With keys of their own (sotto net key), it could not act in their names.")
+			}
 			return nil
 		},
 	}
@@ -77,8 +96,9 @@ func netInviteCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "invite NAME",
 		Short: "Make one owner's credentials",
-		Long: `Invite makes the credentials with which one owner joins a network: the key of its messages, a certificate, and a JWT that only
-lets it take part under its own name. The file is secret: send it to the owner over a confidential channel.`,
+		Long: `Invite makes the credentials with which one owner joins a network: a certificate, and a JWT that only lets it take part
+under its own name. If the organizer made the owners' keys, they also hold the key of the owner's messages. The file is
+secret: send it to the owner over a confidential channel.`,
 		Example: "  sotto net invite cardiology --dir net --out cardiology.json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -119,7 +139,8 @@ func netRevokeCommand() *cobra.Command {
 		Use:   "revoke NAME",
 		Short: "Revoke an owner's credentials at the hub",
 		Long: `Revoke makes an owner's present credentials invalid at the hub. A hub that reads this hub.json loads the change by
-itself; otherwise copy the file to the hub. The owner can be invited again, with a new connection key.`,
+itself; otherwise copy the file to the hub. The owner can be invited again, with a new connection key; the key of its
+messages stays.`,
 		Example: "  sotto net revoke cardiology --dir net",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -31,8 +31,11 @@ func nodeCommand() *cobra.Command {
 		Long: `Node trains on one owner's rows, together with the other owners, and ends with the model of all. The owners agreed on
 the spec; --data, --ledger and the directory are the owner's own. Node reserves the owner's budget in its own ledger before
 it reads a row, and writes each release to its journal before it sends it. After a crash, repeat the command with the same
---dir: nothing is drawn twice.`,
-		Example: "  sotto node sotto.yaml --credentials clinic-a.json --data patients.csv --dir part",
+--dir: nothing is drawn twice.
+
+--key is the owner's own key (sotto net key). With --fingerprint, node refuses every network but the one whose fingerprint
+the owners have compared (sotto net fingerprint).`,
+		Example: "  sotto node sotto.yaml --credentials clinic-a.json --key clinic-a.key --data patients.csv --dir part",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			for flag, d := range map[string]time.Duration{"join": o.Join, "wait": o.Wait} {
@@ -72,6 +75,8 @@ it reads a row, and writes each release to its journal before it sends it. After
 	ownerFlags(c, &o.Plan.Label)
 	m.add(f, true)
 	f.StringVar(&o.Credentials, "credentials", "", "file that says who the owner is (required)")
+	f.StringVar(&o.Key, "key", "", "file of the owner's own key, unless the organizer made the keys")
+	f.StringVar(&o.Fingerprint, "fingerprint", "", "fingerprint of the network as the owners have compared it")
 	f.StringVar(&o.Dir, "dir", "", "the owner's run directory (required)")
 	f.StringVar(&o.Hub, "hub", "", "URL of the hub, if it is not the network's")
 	f.DurationVar(&o.Join, "join", 10*time.Minute, "how long to wait for all owners")

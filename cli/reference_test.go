@@ -42,6 +42,7 @@ var trials = map[string]trial{
 	"hub":             {not: []string{"sotto hub"}, why: "a network"},
 	"ledger forecast": {before: aRun + "\nsotto ledger budget clinic --epsilon 5 --delta 1e-4 --adjacency add-or-remove"},
 	"net init":        {not: []string{"sotto net init"}, why: "a network"},
+	"net fingerprint": {not: []string{"sotto net fingerprint"}, why: "a network"},
 	"net invite":      {not: []string{"sotto net invite"}, why: "a network"},
 	"net revoke":      {not: []string{"sotto net revoke"}, why: "a network"},
 	"net status":      {not: []string{"sotto net status"}, why: "a network"},

@@ -153,18 +153,32 @@ func (d *Demo) Owner(i int, name string) string {
 	return filepath.Join(d.Dir, fmt.Sprintf("owner-%d", i+1), name)
 }
 
-// Prepare founds the network and writes each owner's rows and credentials.
+// ownerKey is the file of an owner's own key.
+const ownerKey = "owner.key"
+
+// Prepare founds the network and writes each owner's key, rows and credentials.
 func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
-	organizer, err := party.Found(d.Plan.NetworkPlan, "")
+	var requests []*transport.Request
+	for i, o := range d.Plan.Owners {
+		key, err := transport.NewOwnerKey(o.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(d.Owner(i, ""), 0o700); err != nil {
+			return nil, err
+		}
+		if err := key.Write(d.Owner(i, ownerKey)); err != nil {
+			return nil, err
+		}
+		requests = append(requests, key.Request())
+	}
+	organizer, err := party.Found(d.Plan.NetworkPlan, "", requests...)
 	if err != nil {
 		return nil, err
 	}
 	for i := range organizer.Owners {
 		c, err := organizer.Invite(i, 24*time.Hour)
 		if err != nil {
-			return nil, err
-		}
-		if err := os.Mkdir(d.Owner(i, ""), 0o700); err != nil {
 			return nil, err
 		}
 		if err := errors.Join(c.Write(d.Owner(i, "credentials.json")), data.PackTable(d.Plan.Job.Schema, tables[i], d.Owner(i, "rows.pack")), tables[i].Close()); err != nil {
@@ -208,7 +222,7 @@ func (d *Demo) owners(ctx context.Context, hub string) error {
 
 // Arguments returns the arguments of an owner's process.
 func (d *Demo) Arguments(i int, hub string) []string {
-	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
+	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--key", d.Owner(i, ownerKey), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
 	if i > 0 || d.Progress == nil {
 		a = append(a, "--quiet")
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	Spec        string // file of what all owners agreed on
 	Plan        run.NetworkOptions
 	Credentials string        // file
+	Key         string        // file of the owner's own key, unless the organizer made the keys
+	Fingerprint string        // of the network, as the owners have compared it; "": not stated
 	Data        string        // the owner's rows
 	Dir         string        // the owner's run directory: new, or of a process that stopped
 	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
@@ -258,10 +260,38 @@ func (s *session) takePart(ctx context.Context, hub transport.Store, start time.
 	return s.finish(ctx, node, x, time.Since(start).Seconds())
 }
 
+// identify checks the fingerprint and takes the owner's own key, before anything of the network is used.
+func (s *session) identify() error {
+	found, err := s.c.Network.Fingerprint()
+	if err != nil {
+		return err
+	}
+	if s.o.Fingerprint != "" && !transport.SameFingerprint(s.o.Fingerprint, found) {
+		return inputError("--fingerprint: %s is of a network with the fingerprint %s; allowed is the network whose fingerprint the owners have compared", s.o.Credentials, found)
+	}
+	if s.o.Key == "" {
+		if s.c.Network.OwnKeys {
+			return inputError("--key FILE is missing: in this network each owner has a key of its own, which sotto net key made")
+		}
+		return nil
+	}
+	key, err := transport.ReadOwnerKey(s.o.Key)
+	if err != nil {
+		return &run.InputError{Err: err}
+	}
+	if err := s.c.Take(key); err != nil {
+		return inputError("--key: %s: %w", s.o.Key, err)
+	}
+	return nil
+}
+
 // agree compares the spec with what the network agreed on.
 func (s *session) agree(begun bool) (err error) {
 	if s.c, err = transport.ReadCredentials(s.o.Credentials); err != nil {
 		return &run.InputError{Err: err}
+	}
+	if err := s.identify(); err != nil {
+		return err
 	}
 	s.o.Plan.Apart = true
 	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
@@ -303,9 +333,10 @@ func (s *session) agree(begun bool) (err error) {
 
 // A place is what an owner needs to rejoin its network from its directory.
 type place struct {
-	Network string          `json:"network"` // and the owner's name
-	Dim     int             `json:"dim"`     // parameters
-	Share   transport.Share `json:"share"`   // of the schedule's seed: secret until all have committed to theirs
+	Network string          `json:"network"`          // and the owner's name
+	Agreed  string          `json:"agreed,omitempty"` // hash of the network with its roster; none in a directory of an earlier build
+	Dim     int             `json:"dim"`              // parameters
+	Share   transport.Share `json:"share"`            // of the schedule's seed: secret until all have committed to theirs
 	// Commitments are those of all owners to their shares. They are on disk before this owner shows its
 	// share, so that later ones are detected.
 	Commitments [][]byte `json:"commitments,omitempty"`
@@ -337,7 +368,7 @@ func (s *session) enter() (unlock func(), err error) {
 		return nil, err
 	}
 	if old != nil {
-		if old.Network != s.networkName() {
+		if old.Network != s.networkName() || old.Agreed != "" && old.Agreed != fmt.Sprintf("%x", s.config) {
 			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
 		}
 		s.place = old
@@ -359,7 +390,7 @@ func (s *session) enter() (unlock func(), err error) {
 		}
 		return held, s.settle(known.Seed)
 	}
-	s.place = &place{Network: s.networkName(), Dim: s.Job.Facts.Dim}
+	s.place = &place{Network: s.networkName(), Agreed: fmt.Sprintf("%x", s.config), Dim: s.Job.Facts.Dim}
 	if s.place.Share, err = transport.NewShare(); err != nil {
 		return nil, err
 	}

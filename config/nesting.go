@@ -14,16 +14,38 @@ import (
 const (
 	maxDepth  = 100     // collections within each other
 	maxTokens = 500_000 // a list of 250,000 names
+	maxEmpty  = 200     // lines without a word, one after the other
 )
 
 // parse parses src, after a check of its nesting: the parser needs memory that grows with the
 // square of the nesting. 8,000 times "[" took half a gigabyte, 200,000 times tens of them. So
-// the tokens are counted first, as the parser's own scanner finds them, one by one.
+// the tokens are counted first, as the parser's own scanner finds them, one by one. The scanner copies a text
+// once for each empty line at its end, so those are limited before.
 func parse(src []byte) (*ast.File, error) {
+	if e := checkEmpty(src); e != nil {
+		return nil, e
+	}
 	if e := check(src); e != nil {
 		return nil, e
 	}
 	return parser.ParseBytes(src, 0)
+}
+
+// checkEmpty refuses too many empty lines one after the other.
+func checkEmpty(src []byte) *Error {
+	line, empty := 1, 0
+	for i, c := range src {
+		switch {
+		case c == '\n', c == '\r' && (i+1 == len(src) || src[i+1] != '\n'):
+			line++
+			if empty++; empty > maxEmpty {
+				return &Error{Line: line, Column: 1, Found: fmt.Sprintf("more than %d empty lines one after the other", maxEmpty), Allowed: "at most that"}
+			}
+		case c != ' ' && c != '\t' && c != '\r':
+			empty = 0
+		}
+	}
+	return nil
 }
 
 // check refuses what nests too deep or has too many tokens. It may count a level

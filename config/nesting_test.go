@@ -46,6 +46,16 @@ func TestD2Nesting(t *testing.T) {
 			t.Errorf("%s: %.200v", name, err)
 		}
 	}
+	for name, end := range map[string]string{"lines": "\n", "of Windows": "\r\n", "of spaces": "  \n", "of old Macs": "\r"} {
+		var e *Error
+		_, err := parse([]byte("a: |\n  b" + strings.Repeat(end, 100_000)))
+		if !errors.As(err, &e) || !strings.Contains(e.Found, "empty lines") || e.Line < maxEmpty {
+			t.Errorf("empty %s: %.200v", name, err)
+		}
+		if e := checkEmpty([]byte(strings.Repeat("a: 1"+strings.Repeat(end, maxEmpty), 3))); e != nil {
+			t.Errorf("empty %s: %v", name, e)
+		}
+	}
 	for name, src := range map[string]string{
 		"commas": "[" + strings.Repeat(",", 300_000),
 		"words":  "[" + strings.Repeat("1,", 300_000) + "1]",

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -82,6 +83,15 @@ func OpenFile(path string, sum io.Writer) (in *File, err error) {
 	return in, nil
 }
 
+// decoders are of zstd files. A file is opened several times, and its window may be most of the memory that there is.
+var decoders = sync.Pool{New: func() any {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		panic(err) // of the options
+	}
+	return z
+}}
+
 // decompress reads the file, which begins with head, decompressed.
 func (f *File) decompress(raw *bufio.Reader, head []byte) (err error) {
 	begins := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
@@ -91,8 +101,8 @@ func (f *File) decompress(raw *bufio.Reader, head []byte) (err error) {
 		f.r, err = gzip.NewReader(raw)
 	case begins(zstdMagic):
 		f.form = "zstd"
-		f.z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
-		f.r = f.z
+		f.z = decoders.Get().(*zstd.Decoder)
+		f.r, err = f.z, f.z.Reset(raw)
 	case begins(zipMagic), begins(zipEmpty):
 		f.form = "zip"
 		f.r, err = f.member()
@@ -134,7 +144,9 @@ func (f *File) member() (io.Reader, error) {
 // Close closes the file.
 func (f *File) Close() error {
 	if f.z != nil {
-		f.z.Close()
+		f.z.Reset(nil) // it holds the file no longer
+		decoders.Put(f.z)
+		f.z = nil
 	}
 	return f.f.Close()
 }

@@ -36,7 +36,7 @@ func mutate(r *rand.Rand, b, other []byte) []byte {
 	for more := true; more; more = r.IntN(2) == 0 {
 		b = mutateOnce(r, b, other)
 		if len(b) > maxInput {
-			b = b[:max(maxInput, len(other))]
+			b = b[:min(len(b), max(maxInput, len(other)))]
 		}
 	}
 	return b

@@ -135,6 +135,9 @@ func effectsOf(text []byte) (*effects, error) {
 	e := &effects{What: "margin w·x", Norm: "L2", Bound: number(s.RowNorm), Projected: s.RowScaling == schema.RowProject}
 	switch m.Model {
 	case "logistic":
+		if len(m.Classes) != 2 {
+			return nil, fmt.Errorf("%s: found %d classes; a logistic model has 2", runlog.ModelFile, len(m.Classes))
+		}
 		e.What, e.Ratio = fmt.Sprintf("log-odds of the class %q", m.Classes[1]), "odds ratio"
 	case "linear":
 		e.What = "prediction"

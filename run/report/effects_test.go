@@ -42,6 +42,10 @@ func TestEffects(t *testing.T) {
 	if e, err := effectsIn(dir); e != nil || err != nil {
 		t.Errorf("without a model: %v, %v", e, err)
 	}
+	write("logistic", `1,0,3,0,0,0, 2, 5,7,6, 100],"classes":[`)
+	if e, err := effectsIn(dir); err == nil || !strings.HasPrefix(err.Error(), runlog.ModelFile+": ") {
+		t.Errorf("without classes: %v, %v", e, err)
+	}
 	write("logistic", "1,0,3,0,0,0, 2, 5,7,6, 100")
 	e, err := effectsIn(dir)
 	if err != nil {

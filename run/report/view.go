@@ -206,8 +206,13 @@ func (v *view) quality(info *runlog.Info) {
 	}
 }
 
+// square says whether there is a table with as many columns as rows. A damaged run.json may hold another.
+func square(table [][]int) bool {
+	return len(table) > 0 && !slices.ContainsFunc(table, func(row []int) bool { return len(row) != len(table) })
+}
+
 func confusionOf(s *runlog.Scores) *confusion {
-	if len(s.Confusion) == 0 {
+	if !square(s.Confusion) {
 		return nil
 	}
 	c := &confusion{}

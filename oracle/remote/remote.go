@@ -53,6 +53,16 @@ type Shards struct {
 	questions [][]byte // the last ones, whose memory the next ones use
 	waits     []bool   // for an answer to them
 	text      []byte   // of a question, or of an answer
+	counted   []bool   // the sums of a shard, by the tree
+
+	tree    Gatherer // nil: there is none
+	tried   bool     // to plant it
+	seated  bool     // all shards have a mask, and the tree stands
+	seats   uint64   // the number of the question that gave the masks
+	masks   []*mask
+	masked  []int64 // sum of masks
+	message []byte  // the last question to the tree
+	part    Part
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
@@ -67,7 +77,10 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if carrier.Shards() < 1 {
 		return nil, errors.New("remote: no shards")
 	}
-	s.questions, s.waits = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards())
+	s.questions, s.waits, s.counted = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards()), make([]bool, carrier.Shards())
+	if tree, ok := carrier.(Gatherer); ok && Tree(carrier.Shards()) {
+		s.tree = tree
+	}
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
@@ -122,7 +135,7 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i := range tallies {
 		tallies[i] = make([]tally, len(sketches))
 	}
-	err := s.ask(ctx, question{form: form{Ask: askShared}, sketches: slices.Concat(sketches...)}, func(j int, answer []byte) error {
+	err := s.ask(ctx, question{form: form{Ask: askShared}, more: slices.Concat(sketches...)}, func(j int, answer []byte) error {
 		if len(answer) != len(sketches)*tallySize {
 			return errSealed
 		}
@@ -220,7 +233,7 @@ func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 	return nil
 }
 
-// ask asks all shards at once q, each for its own rows of the sample, and hands the answers to take as they arrive.
+// ask asks all shards but the counted ones at once q, each for its own rows of the sample, and hands the answers to take as they arrive.
 func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answer []byte) error) error {
 	form, err := s.forms.encode(q.form)
 	if err != nil {
@@ -229,6 +242,10 @@ func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answe
 	s.text = q.append(s.text[:0], form)
 	text, size := s.text, len(s.text)
 	for i := range s.questions { // they differ in the turn
+		if s.counted[i] {
+			s.questions[i] = s.questions[i][:0]
+			continue
+		}
 		if q.Ask != askHello {
 			q.From, q.Is = int64(s.from[i]), s.is[i]
 			q.turn.append(text[:4+len(form)])
@@ -313,6 +330,11 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 	q.Sampler, q.turn = s.sampler, s.bought
 	s.counts = slices.Grow(s.counts[:0], q.Count)[:q.Count]
 	clear(s.counts)
+	clear(s.counted)
+	defer clear(s.counted)
+	if err := s.gather(ctx, q); err != nil || !slices.Contains(s.counted, false) {
+		return err
+	}
 	return s.ask(ctx, q, func(_ int, answer []byte) error { return decodeCounts(s.counts, answer) })
 }
 

@@ -78,6 +78,9 @@ func (f *farm) shard(i int) *Shard {
 
 func (f *farm) Ask(_ context.Context, questions [][]byte, take func(int, []byte) error) error {
 	for i, q := range questions {
+		if len(q) == 0 {
+			continue
+		}
 		answer, err := f.askOne(i, q)
 		if err != nil {
 			return fmt.Errorf("shard %d of %d: %w", i+1, len(questions), err)

@@ -53,6 +53,9 @@ type Shard struct {
 
 	text   []byte // of the last question, then of the answer
 	counts []int64
+	made   made // what they are of
+	seat   *seat
+	part   Part
 }
 
 // draw names a sample. Two of one session differ in the batch; those of a session and its copy, as
@@ -108,6 +111,7 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		if s.session, err = s.cfg.Secret.session(h.salt); err != nil {
 			return nil, err
 		}
+		s.seat = nil
 	}
 	if len(s.answer) > 0 && bytes.Equal(message, s.last) {
 		return s.answer, nil // asked again
@@ -164,7 +168,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	}
 	if q.Ask == askShared {
 		dst = append(dst, answerGood)
-		for b := q.sketches; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
+		for b := q.more; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
 			dst = readSketch(b[:sketchRows*sketchSize]).with(s.hashed()).append(dst)
 		}
 		return dst, nil
@@ -172,20 +176,38 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	if q.Ask == askUnits {
 		return appendPage(append(dst, answerGood), s.cfg.Units, unitsOf(s.cfg.Facts.Rows, s.cfg.Count), int(q.Batch))
 	}
-	s.hashes = nil
-	if err := s.draw(h, q); err != nil {
-		return nil, err
+	if q.Ask == askSeat {
+		return s.take(h, q, dst)
 	}
 	sum, err := q.sum()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cfg.Rows.Sum(context.Background(), sum); err != nil {
+	if err := s.sum(h, q, sum); err != nil {
 		return nil, err
 	}
-	s.counts = slices.Grow(s.counts[:0], sum.Len())[:sum.Len()]
-	s.cfg.Rows.Take(s.counts, 0)
 	return encodeCounts(append(slices.Grow(dst, 1+8*len(s.counts)), answerGood), s.counts), nil
+}
+
+// sum sets counts to the sum of the question over the shard's rows of the sample.
+func (s *Shard) sum(h head, q *question, of *private.Sum) error {
+	s.hashes = nil
+	if s.made.is(draw{h.salt, q.Batch, q.Key}, q, s.reader.vectors) {
+		return nil
+	}
+	s.made.ok = false
+	if err := s.draw(h, q); err != nil {
+		return err
+	}
+	if err := s.cfg.Rows.Sum(context.Background(), of); err != nil {
+		return err
+	}
+	s.counts = slices.Grow(s.counts[:0], of.Len())[:of.Len()]
+	s.cfg.Rows.Take(s.counts, 0)
+	if s.seat != nil {
+		s.made.set(s.drawnBy, q, s.reader.vectors)
+	}
+	return nil
 }
 
 // hashed are the hashes of the rows in this session, ascending.

@@ -41,6 +41,8 @@ type Coordinator struct {
 	answers chan answer   // room for one of each shard
 	longest time.Duration // until all answers, so far
 
+	tree tree
+
 	joined, asked, waited atomic.Int64 // workers, questions, and nanoseconds until their answers
 }
 
@@ -56,6 +58,7 @@ type post struct {
 
 	mu       sync.Mutex // guards what follows, and sending to the workers
 	workers  []*link
+	last     *link // the worker whose answer was taken last
 	question []byte
 	number   uint64 // of the question, from 1
 	waiting  bool   // for its answer
@@ -82,6 +85,7 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 		c.posts[i].shard, c.posts[i].answers = i, c.answers
 	}
 	c.open, c.close = context.WithCancel(context.Background())
+	c.tree.heard, c.tree.changed, c.tree.failed = make(chan heard, 2*count), make(chan struct{}, 1), -1
 	c.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -106,24 +110,37 @@ func (c *Coordinator) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	if err := l.send(uint64(len(c.posts)), nil); err != nil {
+	var listen []byte
+	if remote.Tree(len(c.posts)) {
+		listen = []byte{1}
+	}
+	if err := l.send(uint64(len(c.posts)), listen); err != nil {
 		return
 	}
-	shard, _, err := l.receive()
+	shard, address, err := l.receive()
 	if err != nil || shard >= uint64(len(c.posts)) {
 		return
 	}
 	l.greeted()
+	l.address = string(address)
 	p := &c.posts[shard]
 	c.joined.Add(1)
 	p.join(l)
-	defer p.leave(l)
+	c.tree.change()
+	defer func() {
+		p.leave(l)
+		c.tree.change()
+	}()
 	for {
 		number, text, err := l.receive()
 		if err != nil {
 			return
 		}
-		p.heard(l, number, text)
+		if number&(planting|gathering) != 0 {
+			c.tree.hear(heard{l, number, text, nil})
+		} else {
+			p.heard(l, number, text)
+		}
 	}
 }
 
@@ -171,7 +188,7 @@ func (p *post) heard(l *link, number uint64, text []byte) {
 	switch {
 	case !p.waiting:
 	case number == p.number:
-		p.waiting = false
+		p.waiting, p.last = false, l
 		p.answers <- answer{p.shard, text}
 	default: // to an earlier question
 		p.send(l)
@@ -229,7 +246,7 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 		}
 		left++
 	}
-	late := time.NewTimer(max(tellAfter, min(4*c.longest, tellLast)))
+	late := time.NewTimer(c.patience())
 	defer late.Stop()
 	for left > 0 {
 		select {
@@ -256,12 +273,19 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 			late.Reset(tellAfter)
 		}
 	}
-	took := time.Since(began)
+	c.answered(time.Since(began))
+	return nil
+}
+
+// answered counts a question that all shards have answered.
+func (c *Coordinator) answered(took time.Duration) {
 	c.longest = max(c.longest, took)
 	c.asked.Add(1)
 	c.waited.Add(int64(took))
-	return nil
 }
+
+// patience is how long a question may take before somebody is told.
+func (c *Coordinator) patience() time.Duration { return max(tellAfter, min(4*c.longest, tellLast)) }
 
 func (c *Coordinator) tell(shard int, what string) {
 	if c.notice != nil {

@@ -37,7 +37,7 @@ func BenchmarkManyWorkers(b *testing.B) {
 		{105, 520_976, 256}, {105, 520_976, 4096}, {105, 520_976, 65_536}, {105, 520_976, 0},
 		{10_000, 40_000, 4096}, {10_000, 40_000, 0},
 	} {
-		for _, workers := range []int{0, 2, 8, 32, 64} {
+		for _, workers := range []int{0, 2, 8, 16, 32, 64} {
 			b.Run(fmt.Sprintf("features=%d/rows=%d/batch=%d/workers=%d", c.features, c.rows, c.batch, workers), func(b *testing.B) {
 				many(b, c.features, c.rows, c.batch, workers)
 			})

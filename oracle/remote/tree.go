@@ -16,7 +16,7 @@ import (
 )
 
 // Many workers add up their sums among themselves: each sends what it and those below it in a tree have to the one above it, and those at
-// the top to the coordinator. Each first adds a mask to its sum whose key only it and the coordinator have: see ADR 70.
+// the top to the coordinator. Each first adds a mask to its sum whose key only it and the coordinator have: see ADR 68.
 
 // Tree says whether the workers of so many shards add up their sums among themselves, if they can connect to each other.
 func Tree(shards int) bool { return shards >= 16 }

@@ -58,7 +58,7 @@ def deaths(tmp_path):
                             os.kill(victim, signal.SIGKILL)
                     except Exception:
                         victim = None
-                        time.sleep(0.3)
+                    time.sleep(0.3)
                 killed.append(victim)
                 time.sleep(3)  # what was on its way to the disk arrives
 

@@ -1,6 +1,8 @@
 """Fits on a Dask cluster of two processes that speak TLS. About two minutes on 2 busy cores."""
 
+import contextlib
 import os
+import time
 
 import dask
 import dask.dataframe
@@ -17,12 +19,34 @@ SHORT = {"steps": 50, "batch": 100}
 NO_SPILL = {"distributed.worker.memory.target": False, "distributed.worker.memory.spill": False}
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextlib.contextmanager
+def two_workers():
     with dask.config.set(NO_SPILL):
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, security=Security.temporary()) as cluster:
             with Client(cluster) as client:
                 yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def mortal():
+    """Workers of one test, which kills them: what it leaves is no other test's."""
+    with two_workers() as client:
+        yield client
+
+
+def both(client):
+    """The processes of both workers; none while one is away. Dask gives up a worker that dies while it starts, so they had a moment."""
+    found = list(client.run(os.getpid).values())
+    if len(found) < 2:
+        return []
+    time.sleep(2)
+    return found
 
 
 def here(rows, **more):
@@ -39,20 +63,20 @@ def test_one_table(client, patients, tmp_path):
     np.testing.assert_array_equal(np.stack(lines["probability"]), model.predict_proba(patients[FEATURES]))
 
 
-def test_two_workers_die(client, patients, deaths):
+def test_two_workers_die(mortal, patients, deaths):
     df = dask.dataframe.from_pandas(patients, npartitions=5)
-    run, killed = deaths(lambda: client.run(os.getpid).values())
+    run, killed = deaths(lambda: both(mortal))
     model = sottodp.dask.SottoClassifier(label="ill", **SAID, method_options=LONG, run_dir=run).fit(df)
     assert len(killed) == 2
     np.testing.assert_array_equal(model.coef_, here(patients, method_options=LONG).coef_)
 
 
-def test_rows_that_change(client, patients, deaths):
+def test_rows_that_change(mortal, patients, deaths):
     def other(rows):
         return rows.assign(age=rows["age"] + np.random.default_rng().normal(size=len(rows)))
 
     df = dask.dataframe.from_pandas(patients, npartitions=5).map_partitions(other, meta=patients.iloc[:0])
-    first = list(client.run(os.getpid).values())  # one may die without loss, if the other has what both computed
+    first = both(mortal)  # one may die without loss, if the other has what both computed
     run, killed = deaths(lambda: first)
     with pytest.raises(sottodp.errors.MachineError, match="came back with other rows"):
         sottodp.dask.SottoClassifier(label="ill", **SAID, method_options={"steps": 1_000_000, "batch": 100}, run_dir=run).fit(df)

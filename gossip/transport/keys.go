@@ -160,6 +160,9 @@ func (c *Credentials) Take(k *OwnerKey) error {
 	if !k.public().Equal(c.Network.key(c.Owner)) {
 		return fmt.Errorf("is not the key that this network has for %s: it is of another network, or somebody replaced it on its way to the organizer; allowed is a network that was founded with this owner's request", c.Name())
 	}
+	if k.Name != c.Name() {
+		return fmt.Errorf("is the key of %s; the network has it for %s: allowed is a network that was founded with the names in the owners' requests", k.Name, c.Name())
+	}
 	c.Seed = k.Seed
 	return nil
 }

@@ -224,6 +224,14 @@ func TestSecurityOfRosters(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("an owner refuses a network that has its key under another name", func(t *testing.T) {
+		o, keys, _ := ownKeys(t, 3)
+		c := invitations(t, o)[1]
+		c.Network.Owners[1].Name = "owner 9"
+		if err := c.Take(keys[1]); err == nil || !strings.Contains(err.Error(), "is the key of owner 2; the network has it for owner 9") {
+			t.Error(err)
+		}
+	})
 	t.Run("different rosters for different owners", func(t *testing.T) {
 		other, _ := swapped(t)
 		c := invitations(t, other)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -151,7 +152,7 @@ func asked(s *private.Sum) (q question, err error) {
 
 // sum is what the question asks for. The rows check that it fits the model, and that both sides use
 // one unit.
-func (q *question) sum() (s *private.Sum, err error) {
+func (q *question) sum(facts *oracle.Public) (s *private.Sum, err error) {
 	s = &private.Sum{Of: q.Ask, Clip: q.Clip, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
 	vectors := 1
 	switch q.Ask {
@@ -166,7 +167,19 @@ func (q *question) sum() (s *private.Sum, err error) {
 	for i, to := range []*[]float64{&s.W, &s.Along, &s.Steps}[:vectors] {
 		*to = q.vectors[i]
 	}
+	// Before anything is as long as the question says.
+	if vectors > 0 && len(s.W) != facts.Dim || q.Ask == private.Hessians && facts.Dim > oracle.MaxHess || q.Ask == private.Classes && q.Count != facts.Classes || q.Count != s.Len() {
+		return nil, errQuestion
+	}
 	return s, nil
+}
+
+// checkSample refuses numbers that no sampler takes.
+func (q *question) checkSample(adj privacy.Adjacency) error {
+	if fixed, ok := q.Sampler.(sample.Fixed); q.Total < 0 || q.Total > math.MaxInt32 || q.From < 0 || q.From > q.Total || ok && int64(fixed.N) != q.Total {
+		return errQuestion
+	}
+	return q.Sampler.Check(adj)
 }
 
 // A formCache is the last form with its JSON.

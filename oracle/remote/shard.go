@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // ShardConfig says what a shard holds. Every field is required.
@@ -58,12 +59,16 @@ type Shard struct {
 	part   Part
 }
 
-// draw names a sample. Two of one session differ in the batch; those of a session and its copy, as
-// of a virtual machine, in the key.
+// draw names a sample by all that it follows from: other workers hold the secret, so a question may be of one of them.
 type draw struct {
-	salt  [32]byte
-	batch int64
-	key   noise.Key
+	salt               [32]byte
+	batch, total, from int64
+	key                noise.Key
+	sampler            sample.Sampler
+}
+
+func drawOf(h head, q *question) draw {
+	return draw{h.salt, q.Batch, q.Total, q.From, q.Key, q.Sampler}
 }
 
 // NewShard gives the holder of the secret access to a shard's rows.
@@ -179,7 +184,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	if q.Ask == askSeat {
 		return s.take(h, q, dst)
 	}
-	sum, err := q.sum()
+	sum, err := q.sum(&s.cfg.Facts)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +197,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 // sum sets counts to the sum of the question over the shard's rows of the sample.
 func (s *Shard) sum(h head, q *question, of *private.Sum) error {
 	s.hashes = nil
-	if s.made.is(draw{h.salt, q.Batch, q.Key}, q, s.reader.vectors) {
+	if s.made.is(drawOf(h, q), q, s.reader.vectors) {
 		return nil
 	}
 	s.made.ok = false
@@ -222,13 +227,17 @@ func (s *Shard) hashed() []uint64 {
 // draw draws the sample of the question's batch, of which the rows take their part. It is the same
 // for every question of the batch, and for the table in one piece.
 func (s *Shard) draw(h head, q *question) error {
-	by := draw{h.salt, q.Batch, q.Key}
+	by := drawOf(h, q)
 	if by == s.drawnBy {
 		return nil
 	}
 	if q.Sampler == nil {
 		return errors.New("remote: found a sampler that this shard does not know; both need the same version of Sotto")
 	}
+	if err := q.checkSample(s.cfg.Facts.Adjacency); err != nil {
+		return err
+	}
+	s.drawnBy = draw{}
 	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total), From: int(q.From)}); err != nil {
 		return err
 	}

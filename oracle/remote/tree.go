@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/ecdh"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -43,8 +44,9 @@ const checks = 2
 
 // A mask makes the masks of a shard, which it shares with the coordinator alone.
 type mask struct {
-	stream, starts cipher.Block
-	buf            [4096]byte
+	stream cipher.Block
+	starts []byte // key of the places at which streams begin
+	buf    [4096]byte
 }
 
 // newMaskKey draws one side's part of a mask's key.
@@ -75,23 +77,21 @@ func newMask(h head, mine *ecdh.PrivateKey, theirs []byte, atShard bool) (*mask,
 	if err != nil {
 		return nil, err
 	}
-	m := &mask{}
-	if m.stream, err = aes.NewCipher(keys[:32]); err == nil {
-		m.starts, err = aes.NewCipher(keys[32:])
-	}
+	m := &mask{starts: keys[32:]}
+	m.stream, err = aes.NewCipher(keys[:32])
 	return m, err
 }
 
 var zeros [len(mask{}.buf)]byte
 
-// add adds the mask of a sealed question with that number, modulo 2⁶⁴. Its counter begins at a pseudorandom place that depends on the
-// number and the question's nonce: two copies of a machine have different nonces.
-func (m *mask) add(sums []int64, asked uint64, question []byte) {
-	var at [aes.BlockSize]byte
-	binary.LittleEndian.PutUint64(at[:], asked)
-	copy(at[8:], question[headSize:][:nonceSize])
-	m.starts.Encrypt(at[:], at[:])
-	stream := cipher.NewCTR(m.stream, at[:])
+// add adds the mask of a sealed question, of which that is the SHA-256, modulo 2⁶⁴. Its counter begins at a pseudorandom place that depends on all of
+// the question, its number and nonce included: who has the secret can seal another question with this one's number and nonce, and the sum
+// that answers it must not fit this one's mask.
+func (m *mask) add(sums []int64, question [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, m.starts)
+	mac.Write(question[:])
+	at := mac.Sum(nil)[:aes.BlockSize]
+	stream := cipher.NewCTR(m.stream, at)
 	for len(sums) > 0 {
 		n := min(len(sums), len(m.buf)/8)
 		stream.XORKeyStream(m.buf[:8*n], zeros[:8*n])
@@ -207,11 +207,11 @@ func (s *Shard) Begin(question []byte) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum, err := q.sum()
+	sum, err := q.sum(&s.cfg.Facts)
 	if err != nil {
 		return nil, err
 	}
-	if q.Count != sum.Len() || len(q.more) != 8 {
+	if len(q.more) != 8 {
 		return nil, errQuestion
 	}
 	p := &s.part
@@ -225,7 +225,7 @@ func (s *Shard) Begin(question []byte) (*Part, error) {
 		return p, nil
 	}
 	copy(p.sums, s.counts)
-	s.seat.mask.add(p.sums, h.asked, question)
+	s.seat.mask.add(p.sums, sha256.Sum256(question))
 	p.covers[s.cfg.Index/8] |= 1 << (s.cfg.Index % 8)
 	return p, nil
 }
@@ -254,8 +254,9 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 			return nil
 		}
 		s.tried = true
-		if err := s.seat(ctx); err != nil {
-			return err
+		if err := s.seat(ctx); err != nil { // as of a worker of an earlier version; if it cannot answer at all, the next question says so
+			s.tree = nil
+			return ctx.Err()
 		}
 		if s.seated = s.tree.Plant(ctx); !s.seated {
 			return ctx.Err()
@@ -278,7 +279,7 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
-		s.addMasks(h, func(int) bool { return true })
+		s.addMasks(func(int) bool { return true })
 	}()
 	err = s.tree.Gather(ctx, s.message, func(answer []byte) { s.part.Add(answer) })
 	<-all
@@ -290,7 +291,7 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 	}
 	if slices.Contains(s.counted, false) {
 		s.seated = false
-		s.addMasks(h, s.part.covered)
+		s.addMasks(s.part.covered)
 	}
 	for i, m := range s.masked {
 		s.part.sums[i] -= m
@@ -307,11 +308,12 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 }
 
 // addMasks sets masked to the sum of the masks of these shards.
-func (s *Shards) addMasks(h head, of func(shard int) bool) {
+func (s *Shards) addMasks(of func(shard int) bool) {
 	clear(s.masked)
+	question := sha256.Sum256(s.message)
 	for i, m := range s.masks {
 		if of(i) {
-			m.add(s.masked, h.asked, s.message)
+			m.add(s.masked, question)
 		}
 	}
 }
@@ -320,16 +322,15 @@ func (s *Shards) addMasks(h head, of func(shard int) bool) {
 type made struct {
 	ok      bool
 	by      draw
-	from    int64
 	form    form
 	vectors []byte
 }
 
 // is says whether the sum of a question is this one.
 func (m *made) is(by draw, q *question, vectors []byte) bool {
-	return m.ok && m.by == by && m.from == q.From && m.form == q.form && string(m.vectors) == string(vectors)
+	return m.ok && m.by == by && m.form == q.form && string(m.vectors) == string(vectors)
 }
 
 func (m *made) set(by draw, q *question, vectors []byte) {
-	*m = made{true, by, q.From, q.form, append(m.vectors[:0], vectors...)}
+	*m = made{true, by, q.form, append(m.vectors[:0], vectors...)}
 }

@@ -3,6 +3,9 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
@@ -23,6 +26,7 @@ type grove struct {
 	*farm
 	stuck   bool                                             // no tree can be planted
 	pass    func(shard int, q, part []byte) (parts [][]byte) // what the one above gets; nil: the part
+	before  func(shard int, q []byte)                        // the shard gets the question
 	planted int
 	parts   [][]byte // the last ones of all shards
 	last    []byte   // question
@@ -48,6 +52,9 @@ func (g *grove) Gather(_ context.Context, question []byte, take func([]byte)) er
 }
 
 func (g *grove) part(i int, q []byte) [][]byte {
+	if g.before != nil {
+		g.before(i, q)
+	}
 	p, err := g.shard(i).Begin(q)
 	if err != nil {
 		return nil
@@ -257,9 +264,8 @@ func TestPartsAreMasked(t *testing.T) {
 			histogram[b]++
 			all++
 		}
-		h, _ := readHead(g.last)
 		opened := make([]int64, 4+checks)
-		g.rows.masks[16].add(opened, h.asked, g.last)
+		g.rows.masks[16].add(opened, sha256.Sum256(g.last))
 		for j := range opened {
 			opened[j] = int64(binary.LittleEndian.Uint64(text[8*j:])) - opened[j]
 		}
@@ -310,5 +316,107 @@ func TestPartsAreMasked(t *testing.T) {
 		if _, err := newMask(h, mine, make([]byte, size), true); err == nil {
 			t.Errorf("a key of %d bytes is no error", size)
 		}
+	}
+}
+
+// A worker has the secret, so it can seal a question of its own with the number and the nonce of the coordinator's, here for all rows in place of a
+// sample, and send it to another first. The other's answer does not fit the mask that the coordinator subtracts, nor does the sample of that
+// question stay for the coordinator's.
+func TestForgedQuestionToAWorker(t *testing.T) {
+	g, sum, _ := newGrove(t)
+	sum()
+	next := private.Draw{Sampler: sample.Poisson{Rate: 0.5}, Batch: 1, Total: g.rows.Rows()}
+	draw := func(d private.Draw) {
+		if err := g.rows.Draw(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	draw(next) // the forged question is the first of this sample
+	mac := hmac.New(sha256.New, secretOf(t, "farm").key[:])
+	mac.Write([]byte("sotto/shards/1 ask"))
+	mac.Write(g.rows.session.salt[:])
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var took []int64
+	g.before = func(i int, q []byte) {
+		if i != 16 {
+			return
+		}
+		text, err := unseal(g.rows.session.asks, nil, q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r reader
+		asked, err := r.read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked.Sampler = sample.Full{}
+		form, err := asked.form.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := bytes.Clone(q[:headSize+nonceSize])
+		forged = chosen.Seal(forged, q[headSize:][:nonceSize], asked.append(nil, form), bound(q[:headSize], nil))
+		p, err := g.shard(16).Begin(forged)
+		if err != nil || p.covers[2] != 1 {
+			t.Fatalf("the forged question was not answered: %v", err)
+		}
+		took = slices.Clone(p.sums)
+	}
+	g.pass = func(i int, q, part []byte) [][]byte {
+		return [][]byte{g.forge(i, q, part, func(p *Part) {
+			p.covers[2] |= 1
+			copy(p.sums, took)
+		})}
+	}
+	got := sum()
+	if took == nil || g.rows.tree != nil {
+		t.Error("the tree is used on")
+	}
+	other := next
+	other.Batch = 2
+	draw(other)
+	sum()
+	draw(next)
+	if want := sum(); !slices.Equal(got, want) {
+		t.Errorf("found the sum %d, want %d", got, want)
+	}
+}
+
+// Numbers that no question of a coordinator has are refused, no matter who sends them.
+func TestQuestionsThatDoNotFit(t *testing.T) {
+	facts := oracle.Public{Dim: 4, Classes: 2, Adjacency: privacy.AddRemove}
+	w := make([]float64, 4)
+	for name, q := range map[string]question{
+		"negative count": {form: form{Ask: private.Classes, Count: -1}},
+		"huge count":     {form: form{Ask: private.Classes, Count: 1 << 60}},
+		"other count":    {form: form{Ask: private.Gradients, Count: 5}, vectors: [][]float64{w}},
+		"parameters":     {form: form{Ask: private.Hessians, Count: 15}, vectors: [][]float64{make([]float64, 5)}},
+	} {
+		if _, err := q.sum(&facts); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	for name, q := range map[string]question{
+		"total":    {form: form{Sampler: sample.Full{}}, turn: turn{Total: 1 << 31}},
+		"negative": {form: form{Sampler: sample.Full{}}, turn: turn{Total: -1}},
+		"from":     {form: form{Sampler: sample.Full{}}, turn: turn{Total: 3, From: 4}},
+		"rate":     {form: form{Sampler: sample.Poisson{Rate: 2}}, turn: turn{Total: 3}},
+		"fixed":    {form: form{Sampler: sample.Fixed{M: 1, N: 4}}, turn: turn{Total: 3}},
+	} {
+		if q.checkSample(privacy.ReplaceOne) == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	good := question{form: form{Sampler: sample.Poisson{Rate: 0.5}}, turn: turn{Total: 3, From: 3}}
+	if err := good.checkSample(privacy.AddRemove); err != nil {
+		t.Error(err)
 	}
 }

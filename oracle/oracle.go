@@ -40,6 +40,10 @@ type Public struct {
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.
 	Shifted bool `json:"shifted,omitempty"`
+	// Owners, where it is not 0, is how many owners of a network add up their sums so that only the total can be read, each with its share
+	// of the noise, and Colluders for how many of them the guarantee allows (ADR 66). Rows are those of all owners.
+	Owners    int `json:"owners,omitempty"`
+	Colluders int `json:"colluders,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
 	// rows' losses; 0: a record is a row. Bounds on a record hold for both.
 	UnitRows int `json:"unit_rows,omitempty"`
@@ -202,12 +206,16 @@ func (p Public) Cost(s sample.Sampler, queries []Query) privacy.Event {
 	if p.BothMoves(s) {
 		event = movesOf
 	}
+	of := event
+	if p.Owners > 0 {
+		of = func(q Query) privacy.Event { return privacy.InShares(event(q), p.Owners, p.Colluders) }
+	}
 	if len(queries) == 1 {
-		return s.Event(event(queries[0]))
+		return s.Event(of(queries[0]))
 	}
 	parts := make(privacy.Composed, len(queries))
 	for i, q := range queries {
-		parts[i] = event(q)
+		parts[i] = of(q)
 	}
 	return s.Event(parts)
 }

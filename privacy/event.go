@@ -281,6 +281,26 @@ func (e Shared) Share() Event {
 	return NonPrivate{Why: "a share of no noise"}
 }
 
+// InShares is e with every Gaussian and GaussianSum as what so many owners release together, of which so many may collude: each a
+// Shared. Noise of another kind is not shared by any theorem here, and stays as it is.
+func InShares(e Event, owners, colluders int) Event {
+	switch e := e.(type) {
+	case Gaussian, GaussianSum:
+		return Shared{owners, colluders, e}
+	case Shared:
+		return e
+	}
+	in := inside(e)
+	if len(in) == 0 {
+		return e
+	}
+	parts := make([]Event, len(in))
+	for i := range in {
+		parts[i] = InShares(in[i], owners, colluders)
+	}
+	return with(e, parts)
+}
+
 // Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records if masks do not
 // hold, or if all other owners tell them what they know. A filter does not say what it let through, so it becomes an access
 // without noise, which nothing bounds.

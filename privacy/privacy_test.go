@@ -397,3 +397,13 @@ func TestC4ManyPartsInLinearMemory(t *testing.T) {
 		t.Error("an event that is not valid was written")
 	}
 }
+
+// What owners release together is a Shared wherever noise is Gaussian, once.
+func TestInShares(t *testing.T) {
+	in := Composed{Gaussian{1}, Repeated{3, PoissonSampled{0.1, Composed{Gaussian{2}, GaussianSum{3, 2}}}}, Laplace{1}}
+	want := Composed{Shared{4, 1, Gaussian{1}}, Repeated{3, PoissonSampled{0.1, Composed{Shared{4, 1, Gaussian{2}}, Shared{4, 1, GaussianSum{3, 2}}}}}, Laplace{1}}
+	got := InShares(in, 4, 1)
+	if !Equal(got, want) || !Equal(InShares(got, 4, 1), want) || !Equal(in[0], Gaussian{1}) {
+		t.Errorf("%v", got)
+	}
+}

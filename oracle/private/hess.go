@@ -39,17 +39,24 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 		return nil, err
 	}
 	o.sum = Sum{Of: Hessians, Unit: r.unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
-	counts, err := o.take(&o.sum)
-	if err != nil {
-		return nil, err
-	}
 	if q.Off {
 		r.grid, r.shift = r.unit*r.unit, 0
-	} else {
-		mech.RoundShift(counts, r.shift)
-		if err := q.Noise.Add(counts, r.grid, r.sens, &o.noise); err != nil {
-			return nil, err
+	}
+	part := func() ([]int64, error) {
+		counts, err := o.take(&o.sum)
+		if err == nil {
+			mech.RoundShift(counts, r.shift)
 		}
+		return counts, err
+	}
+	var counts []int64
+	if o.cfg.Pool != nil {
+		counts, err = b.total(q, r, o.sum.Len(), part)
+	} else if counts, err = part(); err == nil && !q.Off {
+		err = q.Noise.Add(counts, r.grid, r.sens, &o.noise)
+	}
+	if err != nil {
+		return nil, err
 	}
 	h := b.memory(len(counts))
 	for j, v := range counts {

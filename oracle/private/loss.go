@@ -22,6 +22,9 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	if q.Labels {
 		s.Of = Labels
 	}
+	if o.cfg.Pool != nil {
+		return b.totalLoss(q, s)
+	}
 	sums, err := b.sums(s)
 	if err != nil {
 		return 0, err
@@ -39,6 +42,26 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 		mean = float64(v[0]) * r.grid
 	}
 	mean /= b.size
+	return mean, b.answeredOne(mean)
+}
+
+// totalLoss is the mean loss over the records of all owners.
+func (b *batch) totalLoss(q oracle.Loss, s Sum) (float64, error) {
+	r, err := b.o.losses(q)
+	if err != nil {
+		return 0, err
+	}
+	total, err := b.total(q, r, 1, func() ([]int64, error) {
+		sums, err := b.sums(s)
+		if err != nil {
+			return nil, err
+		}
+		return []int64{sums[0].count}, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	mean := float64(total[0]) * r.grid / b.size
 	return mean, b.answeredOne(mean)
 }
 

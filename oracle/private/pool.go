@@ -2,7 +2,17 @@ package private
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // A Pool adds up the parts of all owners of a network, so that nobody reads more than the sum (network.mode: sum). A part is an
@@ -21,3 +31,133 @@ type Pool interface {
 
 // ErrGivenUp is returned by a Pool when the owners have given an attempt up.
 var ErrGivenUp = errors.New("private: an owner's part is missing; the attempt was given up")
+
+// errHeld is a Pool's fault: what an earlier process drew is lost, so a held attempt has no more parts.
+var errHeld = errors.New("private: a part of an attempt that an earlier process began")
+
+// A share adds an owner's share of noise to its part of a sum.
+type share interface {
+	Event() privacy.Event
+	Check(grid, sens float64) error
+	AddPart(v []int64, grid, sens float64, src *noise.Source) error
+}
+
+// shareOf is the owner's share of the noise of q. Sums whose noise is no Gaussian have no theorem here, nor have searches and choices.
+func (o *Oracle) shareOf(q oracle.Query) (share, error) {
+	var m mech.Additive
+	switch q := q.(type) {
+	case oracle.Grad:
+		if q.Clip != (clip.None{}) {
+			m = q.Noise
+		}
+	case oracle.Mean:
+		m = q.Noise
+	case oracle.Loss:
+		if q.Bound > 0 {
+			m = q.Noise
+		}
+	case oracle.Hess:
+		if !q.Off {
+			return mech.SymmetricShare{Sigma: q.Noise.Sigma, Owners: o.cfg.Facts.Owners, Colluders: o.cfg.Facts.Colluders}, nil
+		}
+	}
+	if g, ok := m.(mech.Gaussian); ok {
+		return mech.Share{Sigma: g.Sigma, Owners: o.cfg.Facts.Owners, Colluders: o.cfg.Facts.Colluders}, nil
+	}
+	return nil, fmt.Errorf("private: owners who add up their sums ask for sums with Gaussian noise; found %T, which has no theorem there", q)
+}
+
+// checkPool refuses what no theorem of shared noise covers.
+func (cfg *Config) checkPool() error {
+	owners := cfg.Facts.Owners
+	switch {
+	case cfg.Pool == nil && owners == 0:
+		return nil
+	case cfg.Pool == nil || owners == 0:
+		return errors.New("private: a Pool belongs to the facts of several owners, and those to a Pool")
+	case cfg.Own < 1:
+		return errors.New("private: Config.Own is required beside a Pool")
+	case cfg.Facts.Presence || cfg.Facts.UnitRows > 0 || cfg.Part != "":
+		return errors.New("private: a Pool adds up sums over rows whose events state one move, of undivided tables")
+	}
+	return privacy.Shared{Owners: owners, Colluders: cfg.Facts.Colluders, Of: privacy.Gaussian{Sigma: 1}}.Validate()
+}
+
+// fitsPool checks what is asked of a Pool, beside what every oracle checks.
+func (o *Oracle) fitsPool(s sample.Sampler, queries []oracle.Query) error {
+	switch s.(type) {
+	case sample.Full, sample.Poisson:
+	default:
+		return fmt.Errorf("private: owners who add up their sums draw by themselves: allowed are all rows and Poisson samples; found %T", s)
+	}
+	for _, q := range queries {
+		m, err := o.shareOf(q)
+		if err != nil {
+			return err
+		}
+		var r release
+		switch q := q.(type) {
+		case oracle.Grad:
+			r, err = o.gradients(q, false)
+		case oracle.Mean:
+			r, err = o.gradients(q.Grad(), false)
+		case oracle.Hess:
+			r, err = o.hessians(q.Clip, false)
+		case oracle.Loss:
+			r, err = o.losses(q)
+		}
+		if err == nil {
+			err = m.Check(r.grid, r.sens)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// total is the noisy sum of all owners for q: n numbers in counts of r.grid. part is this owner's exact sum. Where the owners give an
+// attempt up, this one charges the batch once more and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would
+// show the part.
+func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, error)) ([]int64, error) {
+	o := b.o
+	m, err := o.shareOf(q)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := askedOf(q, m, r, n)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		sum, err := o.cfg.Pool.Sum(b.ctx, asked, n, func() ([]int64, error) {
+			if b.held {
+				return nil, errHeld
+			}
+			v, err := part()
+			if err != nil {
+				return nil, err
+			}
+			return v, m.AddPart(v, r.grid, r.sens, &o.noise)
+		})
+		if err == nil && len(sum) != n {
+			return nil, fmt.Errorf("private: a Pool's sum of %d numbers; asked were %d", len(sum), n)
+		}
+		if !errors.Is(err, ErrGivenUp) {
+			return sum, err
+		}
+		if err := o.attempt(b.ctx, b.sampler, o.lastCost); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// askedOf is a hash of a query's kind, event and form. Parameters are not in it: they follow from what was released before, and may
+// differ in their last bits where machines round differently.
+func askedOf(q oracle.Query, m share, r release, n int) (asked [32]byte, err error) {
+	event, err := privacy.MarshalEvent(m.Event())
+	if err != nil {
+		return asked, err
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%T\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
+}

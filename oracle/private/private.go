@@ -50,7 +50,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// Config is what an Oracle is made of. Every field but Part, First, Workers and Summer is required.
+// Config is what an Oracle is made of. Every field but Part, First, Workers, Summer, Pool and Own is required.
 type Config struct {
 	Table   *data.Table
 	Model   model.Model
@@ -62,6 +62,8 @@ type Config struct {
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
 	Summer  Summer         // sums over rows that are not in Table; Table then has only their public facts
+	Pool    Pool           // of the other owners, where the facts name several; nil: this oracle releases its own sums
+	Own     int            // nominal rows of this owner, beside a Pool: Facts.Rows are those of all
 }
 
 // Oracle answers queries about private rows. It is for one goroutine.
@@ -110,6 +112,9 @@ func New(cfg Config) (*Oracle, error) {
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}
+	if err := cfg.checkPool(); err != nil {
+		return nil, err
+	}
 	o := &Oracle{cfg: cfg, summer: cfg.Summer, scale: scaleOf(cfg.Table, cfg.Model), count: cfg.First}
 	if o.summer == nil {
 		local, err := NewLocal(cfg.Table, cfg.Model, cfg.Facts, cfg.Workers)
@@ -119,10 +124,14 @@ func New(cfg Config) (*Oracle, error) {
 		o.summer, o.local = local, local
 	}
 	o.units = o.summer.Rows()
-	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != cfg.Facts.Rows {
+	declared := cfg.Facts.Rows
+	if cfg.Pool != nil {
+		declared = cfg.Own
+	}
+	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != declared {
 		// Public under replace-one (R9).
 		o.Close()
-		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), cfg.Facts.Rows)
+		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), declared)
 	}
 	o.batch.o = o
 	return o, nil
@@ -162,24 +171,43 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	if err != nil {
 		return nil, err
 	}
+	if err := o.attempt(ctx, s, cost); err != nil {
+		return nil, err
+	}
+	b := &o.batch
+	b.ctx, b.sampler, b.size, b.both = ctx, s, s.Size(o.cfg.Facts.Rows), o.cfg.Facts.BothMoves(s)
+	b.open = append(b.open[:0], queries...)
+	b.answers = b.answers[:0]
+	return b, nil
+}
+
+// attempt charges a batch and draws its sample: steps 1 to 3 above. Owners of a network meet before, and may need several attempts.
+func (o *Oracle) attempt(ctx context.Context, s sample.Sampler, cost privacy.Event) error {
 	epoch, allocated := s.(sample.Allocation)
 	if o.epoch > 0 {
 		cost = privacy.Continued{} // charged with the first batch
 	}
+	o.batch.held = false
+	if o.cfg.Pool != nil {
+		held, err := o.cfg.Pool.Meet(ctx)
+		if o.batch.held = held; held || err != nil {
+			return err // held: charged and drawn by an earlier process
+		}
+	}
 	if err := o.cfg.Meter.Charge(cost); err != nil {
-		return nil, err
+		return err
 	}
 	// 2. Durable.
 	if err := o.cfg.Journal.Charge(cost); err != nil {
 		o.epoch = 0
-		return nil, err
+		return err
 	}
 	if allocated && o.epoch == 0 {
 		o.epoch = epoch.Batches
 	}
 	// 3. Sample.
 	if err := o.cfg.Streams.Reset(&o.noise, "noise", o.count); err != nil {
-		return nil, err
+		return err
 	}
 	o.draw.Sampler = s
 	if allocated { // the places of an epoch are drawn from one stream, and each batch once
@@ -188,7 +216,7 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	}
 	if epoch.Batch == 0 {
 		if err := o.cfg.Streams.Key(&o.draw.Key, "sample", o.count); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if allocated {
@@ -196,14 +224,10 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	}
 	o.draw.Batch, o.draw.Total = o.count, o.units
 	if err := o.summer.Draw(ctx, o.draw); err != nil {
-		return nil, err
+		return err
 	}
 	o.count++
-	b := &o.batch
-	b.ctx, b.size, b.both = ctx, s.Size(o.cfg.Facts.Rows), o.cfg.Facts.BothMoves(s)
-	b.open = append(b.open[:0], queries...)
-	b.answers = b.answers[:0]
-	return b, nil
+	return nil
 }
 
 // asksAgain says whether the same is asked as for the batch before.
@@ -243,6 +267,11 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 			return nil, fmt.Errorf("private: %T: a minimization, or a sum without a bound, needs the rows in this process; others sum whole numbers", q)
 		}
 		if err := o.fits(q, o.cfg.Facts.BothMoves(s)); err != nil {
+			return nil, err
+		}
+	}
+	if o.cfg.Pool != nil {
+		if err := o.fitsPool(s, queries); err != nil {
 			return nil, err
 		}
 	}
@@ -416,8 +445,10 @@ type batch struct {
 	o       *Oracle
 	ctx     context.Context // of Oracle.Batch: long work ends with it
 	open    []oracle.Query  // charged and not yet asked
-	size    float64         // public divisor
-	both    bool            // whether events of sums state both moves
+	sampler sample.Sampler
+	held    bool    // of a Pool: an earlier process drew the sample
+	size    float64 // public divisor
+	both    bool    // whether events of sums state both moves
 	answers [][]float64
 	store   [][]float64 // memory of the answers, reused
 }
@@ -518,6 +549,9 @@ func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 		return err
 	}
 	o.sum.Unit = r.unit
+	if o.cfg.Pool != nil {
+		return o.totalSum(g, q, r, size)
+	}
 	if err := o.summer.Sum(o.batch.ctx, &o.sum); err != nil {
 		return err
 	}
@@ -534,4 +568,19 @@ func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 		kern.Release(to, counts, r.shift, r.grid, size)
 	}
 	return nil
+}
+
+// totalSum is noisySum of all owners.
+func (o *Oracle) totalSum(g []float64, q oracle.Grad, r release, size float64) error {
+	total, err := o.batch.total(q, r, len(g), func() ([]int64, error) {
+		counts, err := o.take(&o.sum)
+		if err == nil {
+			mech.RoundShift(counts, r.shift)
+		}
+		return counts, err
+	})
+	if err == nil {
+		kern.Release(g, total, r.shift, r.grid, size)
+	}
+	return err
 }

@@ -35,9 +35,13 @@ func (m Share) scale(grid, sens float64) (float64, error) {
 	}
 	scale := math.Nextafter(all/math.Sqrt(float64(m.Owners-m.Colluders))*(1+0x1p-51), math.Inf(1))
 	if !(scale >= leastShare) {
-		return 0, fmt.Errorf("mech: a share of noise of %v grid steps; allowed are %d or more", scale, leastShare)
+		return 0, tooSmall(scale)
 	}
 	return scale, nil
+}
+
+func tooSmall(scale float64) error {
+	return fmt.Errorf("mech: a share of noise of %v grid steps; allowed are %d or more", scale, leastShare)
 }
 
 // Check says whether AddPart would accept grid and sens.
@@ -55,4 +59,37 @@ func (m Share) AddPart(v []int64, grid, sens float64, src *noise.Source) error {
 	}
 	src.AddGaussian(v, scale)
 	return nil
+}
+
+// SymmetricShare is Share for a symmetric matrix, whose noise is that of SymmetricGaussian: the deviation of a pair of equal entries
+// beside the diagonal, less by √2, is eight grid steps or more.
+type SymmetricShare Share
+
+// Event is that of Share.
+func (m SymmetricShare) Event() privacy.Event { return Share(m).Event() }
+
+// scales are the share's deviations on the diagonal and beside it, in counts.
+func (m SymmetricShare) scales(grid, sens float64) (diagonal, beside float64, err error) {
+	if diagonal, err = Share(m).scale(grid, sens); err != nil {
+		return 0, 0, err
+	}
+	if beside = besideDiagonal(diagonal); !(beside >= leastShare) {
+		return 0, 0, tooSmall(beside)
+	}
+	return diagonal, beside, nil
+}
+
+// Check says whether AddPart would accept grid and sens.
+func (m SymmetricShare) Check(grid, sens float64) error {
+	_, _, err := m.scales(grid, sens)
+	return err
+}
+
+// AddPart adds the share to the upper triangle of a matrix, as Add of SymmetricGaussian does.
+func (m SymmetricShare) AddPart(v []int64, grid, sens float64, src *noise.Source) error {
+	diagonal, beside, err := m.scales(grid, sens)
+	if err != nil {
+		return err
+	}
+	return addSymmetric(v, diagonal, beside, src)
 }

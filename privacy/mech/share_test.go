@@ -159,3 +159,40 @@ func TestShareRefuses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A matrix of shares has their deviation on the diagonal and √2 less beside it, by the test of TestShareIsItsPart; what is too small
+// beside the diagonal is refused, and a vector that is no triangle.
+func TestSharesOfAMatrix(t *testing.T) {
+	const d, sens, grid = 400, 1, 0x1p-14
+	m := SymmetricShare{2, 3, 1}
+	v := make([]int64, d*(d+1)/2)
+	must(m.AddPart(v, grid, sens, noise.NewSeeded(1, "mech", 0)))
+	var diagonal, beside float64
+	for i, at := 0, 0; i < d; i++ {
+		for j := i; j < d; j++ {
+			x := float64(v[at]) * grid
+			if at++; i == j {
+				diagonal += x * x
+			} else {
+				beside += x * x
+			}
+		}
+	}
+	want := privacy.Alone(m.Event()).(privacy.Gaussian).Sigma * sens
+	for _, c := range []struct{ squares, n, want float64 }{{diagonal, d, want}, {beside, d * (d - 1) / 2, want / math.Sqrt2}} {
+		if got := math.Sqrt(c.squares / c.n); math.Abs(got-c.want) > 5.5*c.want/math.Sqrt(2*c.n) {
+			t.Errorf("deviation is %v; want %v", got, c.want)
+		}
+	}
+	// 1·12/√2 is 8.5 on the diagonal and 6 beside it.
+	if err := (Share{1, 3, 1}).Check(1, 12); err != nil {
+		t.Error(err)
+	}
+	if (SymmetricShare{1, 3, 1}).Check(1, 12) == nil || (SymmetricShare{1, 3, 2}).Check(1, 12) == nil {
+		t.Error("too small a share was taken")
+	}
+	w := []int64{1, 2}
+	if err := m.AddPart(w, grid, sens, noise.NewSeeded(1, "", 0)); err == nil || w[0] != 1 || w[1] != 2 {
+		t.Error("two numbers are no triangle")
+	}
+}

@@ -27,8 +27,12 @@ func (m SymmetricGaussian) scales(grid, sens float64) (diagonal, beside float64,
 	if diagonal, err = counts(invalid, m.Sigma, grid, sens); err != nil {
 		return 0, 0, err
 	}
-	// math.Sqrt2/2 is above √½, and diagonal is rounded up.
-	return diagonal, math.Nextafter(diagonal*(math.Sqrt2/2), math.Inf(1)), nil
+	return diagonal, besideDiagonal(diagonal), nil
+}
+
+// besideDiagonal is the deviation beside a diagonal of that deviation, rounded up: math.Sqrt2/2 is above √½.
+func besideDiagonal(diagonal float64) float64 {
+	return math.Nextafter(diagonal*(math.Sqrt2/2), math.Inf(1))
 }
 
 // Check says whether Add would accept grid and sens.
@@ -45,6 +49,11 @@ func (m SymmetricGaussian) Add(v []int64, grid, sens float64, src *noise.Source)
 	if err != nil {
 		return err
 	}
+	return addSymmetric(v, diagonal, beside, src)
+}
+
+// addSymmetric adds noise to the upper triangle of a matrix.
+func addSymmetric(v []int64, diagonal, beside float64, src *noise.Source) error {
 	d, ok := order(len(v))
 	if !ok {
 		return fmt.Errorf("mech: found %d numbers; allowed is d(d+1)/2, the upper triangle of a symmetric matrix", len(v))

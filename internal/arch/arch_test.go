@@ -125,6 +125,9 @@ var table = map[string][]string{
 	"gossip/mask":      {},
 	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
+	// Sums of masked parts over the store, for the private oracle of each owner.
+	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "internal/readfile", "internal/vfs"},
+
 	// The gate to tables.
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},
 

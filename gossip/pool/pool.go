@@ -1,0 +1,360 @@
+// Package pool adds up what the owners of a network mask, over its store, so that nobody reads more than the sum (network.mode: sum). Owners
+// need not trust the store or the hub that adds: masks hide each part, and an owner takes no sum whose owners did not all sign the same
+// context. What an owner masked is in its journal before it is in the store, and is never masked again.
+package pool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/mask"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// Options say whose pool it is, and what its run has done so far.
+type Options struct {
+	Store       transport.Store
+	Credentials *transport.Credentials
+	Disk        vfs.FS
+	Path        string        // of the journal
+	Run         string        // the run's identity; a journal is of one run
+	Retries     int           // how many attempts the owners may give up
+	Wait        time.Duration // for a sum, before the owner asks to give the attempt up; 0: 30 s
+
+	// What the run's log has: attempts charged, and batches whose sums were released.
+	Charged, Released int
+}
+
+const defaultWait = 30 * time.Second
+
+// ErrBehind says that a journal is older than what its owner has stored.
+var ErrBehind = errors.New("the journal is older than what its owner has stored; restore the run directory as it was last written, or begin another run")
+
+// A Pool is one owner's private.Pool. After an error other than private.ErrGivenUp it returns that error. It is not safe for concurrent use.
+type Pool struct {
+	Options
+	network *transport.Network
+	config  transport.Config
+	journal *journal
+
+	attempt    int // the current one; -1: none yet
+	sum        int // the next one of it
+	open       bool
+	present    [sha256.Size]byte // hash of the list of presences
+	session    *mask.Session     // nil if another process has met in this attempt
+	charged    int
+	givenUp    int // attempts before the current one, or with it if it is over
+	transcript [sha256.Size]byte
+	failed     error
+	values     []int64
+}
+
+var _ private.Pool = (*Pool)(nil)
+
+// Open opens the pool with its journal.
+func Open(o Options) (*Pool, error) {
+	p := &Pool{Options: o, network: &o.Credentials.Network, attempt: -1, charged: o.Charged}
+	switch {
+	case len(p.network.Owners) < 2:
+		return nil, fmt.Errorf("pool: found %d owners; allowed is 2 or more", len(p.network.Owners))
+	case o.Retries < 0 || o.Charged < 0 || o.Released < 0 || o.Released > o.Charged:
+		return nil, fmt.Errorf("pool: found %d retries, %d attempts charged and %d released; allowed is no more released than charged", o.Retries, o.Charged, o.Released)
+	}
+	var err error
+	if p.config, err = p.network.Config(); err != nil {
+		return nil, err
+	}
+	head := sha256.New()
+	fmt.Fprintf(head, "sotto/pool/1 journal\n%d %d\n%s\n", o.Credentials.Owner, len(o.Run), o.Run)
+	head.Write(p.config[:])
+	p.transcript = sha256.Sum256(append([]byte("sotto/pool/1 sums\n"), p.config[:]...))
+	if p.journal, err = openJournal(o.Disk, o.Path, [sha256.Size]byte(head.Sum(nil))); err != nil {
+		return nil, err
+	}
+	for released := 0; released < o.Released; {
+		p.attempt++
+		a := p.journal.of(p.attempt)
+		switch {
+		case a.givenUp:
+			p.givenUp++
+		case len(a.totals) == 0:
+			p.Close()
+			return nil, fmt.Errorf("%s: found the sums of %d batches, and the run has released %d: %w", o.Path, released, o.Released, ErrBehind)
+		default:
+			released++
+		}
+		p.pass(a)
+	}
+	return p, nil
+}
+
+// Close closes the journal.
+func (p *Pool) Close() error { return p.journal.f.Close() }
+
+// pass adds to the transcript what an attempt released.
+func (p *Pool) pass(a attempt) {
+	if k := len(a.totals); k > 0 {
+		p.transcript = a.totals[k-1].transcript
+	}
+}
+
+// Meet implements private.Pool.
+func (p *Pool) Meet(ctx context.Context) (held bool, err error) {
+	if p.failed == nil {
+		held, p.failed = p.meet(ctx)
+	}
+	return held, p.failed
+}
+
+func (p *Pool) meet(ctx context.Context) (held bool, err error) {
+	for {
+		p.open, p.session, p.sum = false, nil, 0
+		if p.givenUp > p.Retries {
+			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may: %w", p.givenUp, p.Retries, privacy.ErrExhausted)
+		}
+		p.attempt++
+		a := p.journal.of(p.attempt)
+		if masked := len(a.parts) > 0; masked && (!a.givenUp || p.charged < a.parts[0].charged) {
+			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again then; if
+			// the attempt was given up, Sum says so.
+			if held = p.charged >= a.parts[0].charged; !held {
+				p.charged++
+			}
+			p.open = true
+			return held, nil
+		} else if a.givenUp {
+			p.givenUp++
+			p.pass(a)
+			continue
+		}
+		switch ok, err := p.arrive(ctx); {
+		case err != nil:
+			return false, err
+		case ok:
+			p.charged++
+			p.open = true
+			return false, nil
+		}
+	}
+}
+
+// arrive meets in an attempt of which the journal has no part. It reports false if the owners have given the attempt up.
+func (p *Pool) arrive(ctx context.Context) (bool, error) {
+	owner := p.Credentials.Owner
+	key, err := mask.NewKey()
+	if err != nil {
+		return false, err
+	}
+	public := key.Public()
+	at := transport.PresenceKey(owner, p.attempt)
+	value := p.Credentials.Sign(p.config, at, public[:])
+	stored, err := p.Store.Put(ctx, at, value)
+	if err != nil {
+		return false, err
+	}
+	lost := !bytes.Equal(stored, value)
+	if lost { // with the process that stored it, which masked nothing
+		if err := p.stop(ctx); err != nil {
+			return false, err
+		}
+	}
+	keys := []string{transport.OutcomeKey(p.attempt, 0), transport.PresencesKey(p.attempt)}
+	if lost {
+		keys = keys[:1]
+	}
+	which, b, err := p.Store.Await(ctx, keys...)
+	if err != nil {
+		return false, err
+	}
+	if which == 0 {
+		o, err := transport.ReadOutcome(ctx, p.Store, p.network, p.config, p.attempt, 0, b)
+		if err != nil {
+			return false, err
+		}
+		if o.Lacks < 0 { // nobody else signs this owner's part
+			return false, fmt.Errorf("%s: attempt %d has a part of this owner: %w", p.Path, p.attempt+1, ErrBehind)
+		}
+		p.givenUp++
+		return false, p.journal.giveUp(p.attempt, 0)
+	}
+	all, err := p.network.Presences(p.config, p.attempt, b)
+	if err != nil {
+		return false, err
+	}
+	keysOf := make([][mask.KeySize]byte, len(all))
+	for i, presence := range all {
+		keysOf[i] = presence
+	}
+	p.present = sha256.Sum256(b)
+	p.session, err = mask.NewSession(key, p.config, owner, keysOf)
+	return err == nil, err
+}
+
+// stop asks the hub to give the attempt up.
+func (p *Pool) stop(ctx context.Context) error {
+	_, err := p.Store.Put(ctx, transport.StopKey(p.Credentials.Owner, p.attempt, p.sum), []byte{1})
+	return err
+}
+
+// Sum implements private.Pool. It masks the part in place.
+func (p *Pool) Sum(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
+	if p.failed != nil {
+		return nil, p.failed
+	}
+	v, err := p.add(ctx, asked, n, part)
+	if err != nil && !errors.Is(err, private.ErrGivenUp) {
+		p.failed = err
+	}
+	return v, err
+}
+
+func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
+	a := p.journal.of(p.attempt)
+	switch {
+	case !p.open || n < 0:
+		return nil, errors.New("pool: Sum follows Meet, and asks for no fewer numbers than 0")
+	case a.givenUp:
+		p.open = false
+		p.givenUp++
+		p.pass(a)
+		return nil, private.ErrGivenUp
+	}
+	if p.sum >= len(a.parts) && p.session != nil {
+		if err := p.mask(asked, n, part); err != nil {
+			return nil, err
+		}
+		a = p.journal.of(p.attempt)
+	}
+	if p.sum >= len(a.parts) {
+		if err := p.stop(ctx); err != nil {
+			return nil, err
+		}
+		return p.outcome(ctx, nil, nil)
+	}
+	r := &a.parts[p.sum]
+	if r.asked != asked || r.n != n {
+		return nil, fmt.Errorf("%s: sum %d of attempt %d was asked otherwise by the process that masked it; continue the run with the same program and settings", p.Path, p.sum+1, p.attempt+1)
+	}
+	if p.sum < len(a.totals) {
+		b, err := p.journal.numbers(a.totals[p.sum].at, totalHead)
+		if err != nil {
+			return nil, err
+		}
+		p.transcript = a.totals[p.sum].transcript
+		return p.release(b), nil
+	}
+	b, err := p.journal.numbers(r.at, partHead)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := transport.PutPart(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum, r.digest, b); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, fmt.Errorf("%s: the store has another part of sum %d of attempt %d: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)
+	}
+	return p.outcome(ctx, r, b)
+}
+
+// mask makes the owner's part, and writes it to the journal as it will be stored.
+func (p *Pool) mask(asked [sha256.Size]byte, n int, part func() ([]int64, error)) error {
+	v, err := part()
+	if err != nil {
+		return err
+	}
+	if len(v) != n {
+		return fmt.Errorf("pool: found a part of %d numbers; the sum has %d", len(v), n)
+	}
+	r := partRecord{charged: p.charged, n: n, asked: asked, digest: p.digest(asked, n)}
+	if err := p.session.Mask(v, mask.Context{Turn: uint64(p.sum), Digest: r.digest}); err != nil {
+		return err
+	}
+	return p.journal.part(p.attempt, p.sum, r, transport.Numbers(v))
+}
+
+// digest is of all that the owners agree on in a sum.
+func (p *Pool) digest(asked [sha256.Size]byte, n int) [sha256.Size]byte {
+	h := sha256.New()
+	io.WriteString(h, "sotto/pool/1 context\n")
+	h.Write(p.config[:])
+	h.Write(p.present[:])
+	h.Write(begin(0, p.attempt, p.sum, n)[1:])
+	h.Write(asked[:])
+	h.Write(p.transcript[:])
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// outcome waits for how the sum ends, of which r and numbers are this owner's part; nil: it has none.
+func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]int64, error) {
+	key := transport.OutcomeKey(p.attempt, p.sum)
+	brief, cancel := context.WithTimeout(ctx, cmp.Or(p.Wait, defaultWait))
+	_, b, err := p.Store.Await(brief, key)
+	late := err != nil && brief.Err() != nil && ctx.Err() == nil
+	cancel()
+	if late { // only the hub ends an attempt, so that it ends alike for all
+		if err := p.stop(ctx); err != nil {
+			return nil, err
+		}
+		_, b, err = p.Store.Await(ctx, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := transport.ReadOutcome(ctx, p.Store, p.network, p.config, p.attempt, p.sum, b)
+	if err != nil {
+		return nil, err
+	}
+	if o.Lacks >= 0 {
+		if err := p.journal.giveUp(p.attempt, p.sum); err != nil {
+			return nil, err
+		}
+		p.open = false
+		p.givenUp++
+		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.network.Owners[o.Lacks].Name, private.ErrGivenUp)
+	}
+	if r == nil || o.Claims[p.Credentials.Owner].Hash != sha256.Sum256(numbers) {
+		return nil, fmt.Errorf("%s: sum %d of attempt %d has another part of this owner: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)
+	}
+	var others []string
+	for i, c := range o.Claims {
+		if c.Context != r.digest || c.Numbers != r.n {
+			others = append(others, p.network.Owners[i].Name)
+		}
+	}
+	if others != nil {
+		return nil, fmt.Errorf("pool: sum %d of attempt %d is of different contexts, so it can't be read: %s signed another one than %s; compare the specs and versions of these owners, and ask who runs the hub",
+			p.sum+1, p.attempt+1, strings.Join(others, ", "), p.Credentials.Name())
+	}
+	h := sha256.New()
+	h.Write(p.transcript[:])
+	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(p.attempt)), uint64(p.sum)))
+	h.Write(o.Total)
+	p.transcript = [sha256.Size]byte(h.Sum(nil))
+	if err := p.journal.total(p.attempt, p.sum, p.transcript, o.Total); err != nil {
+		return nil, err
+	}
+	return p.release(o.Total), nil
+}
+
+// release returns the numbers of the sum and goes on to the next.
+func (p *Pool) release(b []byte) []int64 {
+	p.sum++
+	n := len(b) / 8
+	if cap(p.values) < n {
+		p.values = make([]int64, n)
+	}
+	p.values = p.values[:n]
+	clear(p.values)
+	transport.AddNumbers(p.values, b)
+	return p.values
+}

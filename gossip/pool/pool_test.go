@@ -1,0 +1,556 @@
+package pool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/simdisk"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/privacy"
+)
+
+var errCrash = errors.New("crash")
+
+// crowd is the owners of one network in one process, their store and its adder.
+type crowd struct {
+	store  *transport.Memory
+	owners []*owner
+}
+
+// owner is one of them: what it keeps over its processes, and the points at which these crash.
+type owner struct {
+	c     *transport.Credentials
+	store *transport.Memory
+	disk  *simdisk.Disk
+	wait  time.Duration
+	rng   *rand.Rand
+
+	retries int
+	events  []byte // the run's log: 'c' for an attempt charged, 'r' for a batch released
+	loses   []int  // how many events at the end of the log each crash takes
+	crashes []string
+	plan    map[int]simdisk.Fault // of its first process
+
+	parts   map[string][]byte        // by key, as stored
+	plain   map[[2]int][]int64       // by attempt and sum, before masks
+	totals  map[int][][]int64        // by batch
+	at      map[int]int              // the attempt of a batch
+	another func() [sha256.Size]byte // what it asks, if not as all
+
+	twice     bool // it stored two parts of one sum
+	processes int
+}
+
+// networks are those of so many owners, each made once: certificates take their time.
+var networks = map[int][]*transport.Credentials{}
+
+func network(t *testing.T, n int) []*transport.Credentials {
+	t.Helper()
+	if networks[n] != nil {
+		return networks[n]
+	}
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("hospital-", i+1))
+	}
+	o, err := transport.NewNetwork("", names, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		c, err := o.Invite(i, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		networks[n] = append(networks[n], c)
+	}
+	return networks[n]
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	t.Helper()
+	c := &crowd{store: &transport.Memory{}}
+	all := network(t, n)
+	for i, credentials := range all {
+		c.owners = append(c.owners, &owner{
+			c: credentials, store: c.store, disk: simdisk.New(uint64(i)), wait: time.Hour, rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
+			parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int]int{},
+		})
+	}
+	config, err := all[0].Network.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&transport.Adder{Store: c.store, Network: &all[0].Network, Config: config}).Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return c
+}
+
+// crash ends the process if it is to crash at that point.
+func (o *owner) crash(point string) error {
+	if k := slices.Index(o.crashes, point); k >= 0 {
+		o.crashes = slices.Delete(slices.Clone(o.crashes), k, k+1)
+		return errCrash
+	}
+	return nil
+}
+
+// An owner is its own way to the store.
+
+func (o *owner) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
+	if err := o.crash("before " + key); err != nil {
+		return nil, err
+	}
+	if strings.Contains(key, ".part.") {
+		if earlier, ok := o.parts[key]; ok && !bytes.Equal(earlier, value) {
+			o.twice = true
+		}
+		o.parts[key] = bytes.Clone(value)
+	}
+	b, err := o.store.Put(ctx, key, value)
+	return b, errors.Join(err, o.crash("after "+key))
+}
+
+func (o *owner) Get(ctx context.Context, key string) ([]byte, error) { return o.store.Get(ctx, key) }
+
+func (o *owner) Await(ctx context.Context, keys ...string) (int, []byte, error) {
+	if err := o.crash(fmt.Sprint("await ", len(keys), " ", keys[0])); err != nil {
+		return 0, nil, err
+	}
+	return o.store.Await(ctx, keys...)
+}
+
+const journalPath = "/pool"
+
+func (o *owner) pool() (*Pool, error) {
+	return Open(Options{
+		Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "run", Retries: o.retries, Wait: o.wait,
+		Charged: bytes.Count(o.events, []byte("c")), Released: bytes.Count(o.events, []byte("r")),
+	})
+}
+
+// lengths are those of the sums of a batch.
+var lengths = []int{5, 0, 300}
+
+// train releases batches, as the private oracle would, over as many processes as it takes.
+func (o *owner) train(ctx context.Context, batches int) error {
+	o.disk.Start(o.plan)
+	for {
+		o.processes++
+		err := o.process(ctx, batches)
+		if !errors.Is(err, errCrash) && o.disk.Dead() == nil {
+			return err
+		}
+		o.disk.Cut(true)
+		o.disk.Start(nil)
+		if len(o.loses) > 0 {
+			o.events, o.loses = o.events[:max(0, len(o.events)-o.loses[0])], o.loses[1:]
+		}
+		o.wait = time.Hour
+	}
+}
+
+func (o *owner) process(ctx context.Context, batches int) error {
+	p, err := o.pool()
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	for {
+		batch := bytes.Count(o.events, []byte("r"))
+		if batch == batches {
+			return nil
+		}
+		held, err := p.Meet(ctx)
+		if err != nil {
+			return err
+		}
+		if !held {
+			o.events = append(o.events, 'c')
+		}
+		if err := o.crash(fmt.Sprint("charged ", p.attempt)); err != nil {
+			return err
+		}
+		all, err := o.batch(ctx, p, batch)
+		if errors.Is(err, private.ErrGivenUp) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if earlier, ok := o.totals[batch]; ok && !slices.EqualFunc(earlier, all, slices.Equal) {
+			return fmt.Errorf("batch %d has another total after a restart", batch)
+		}
+		o.totals[batch], o.at[batch] = all, p.attempt
+		o.events = append(o.events, 'r')
+	}
+}
+
+func (o *owner) batch(ctx context.Context, p *Pool, batch int) (all [][]int64, err error) {
+	for s, n := range lengths {
+		asked := sha256.Sum256([]byte{byte(batch), byte(s)})
+		if o.another != nil {
+			asked = o.another()
+		}
+		v, err := p.Sum(ctx, asked, n, func() ([]int64, error) {
+			if err := o.crash(fmt.Sprintf("part %d.%d", p.attempt, s)); err != nil {
+				return nil, err
+			}
+			v := make([]int64, n)
+			for k := range v {
+				v[k] = int64(o.rng.Uint64())
+			}
+			o.plain[[2]int{p.attempt, s}] = slices.Clone(v)
+			return v, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.Clone(v))
+		if err := o.crash(fmt.Sprintf("total %d.%d", p.attempt, s)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// run trains all owners and returns their errors.
+func (c *crowd) run(ctx context.Context, batches int) []error {
+	errs := make([]error, len(c.owners))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	for i, o := range c.owners {
+		all.Go(func() {
+			if errs[i] = o.train(ctx, batches); errors.Is(errs[i], ErrBehind) {
+				stop() // the others would wait for it
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// check holds what the owners released against the sums of what they had before masks.
+func (c *crowd) check(t *testing.T, batches int) {
+	t.Helper()
+	for b := range batches {
+		for s, n := range lengths {
+			want := make([]int64, n)
+			for _, o := range c.owners {
+				for k, x := range o.plain[[2]int{c.owners[0].at[b], s}] {
+					want[k] += x
+				}
+			}
+			for i, o := range c.owners {
+				if o.at[b] != c.owners[0].at[b] || len(o.totals[b]) != len(lengths) || !slices.Equal(o.totals[b][s], want) {
+					t.Errorf("owner %d: sum %d of batch %d is not that of all parts", i+1, s, b)
+				}
+			}
+		}
+	}
+	for i, o := range c.owners {
+		if o.twice {
+			t.Errorf("owner %d stored two parts of one sum", i+1)
+		}
+		if len(o.crashes) > 0 {
+			t.Errorf("owner %d did not reach %v", i+1, o.crashes)
+		}
+		o.disk.Start(nil)
+		p, err := o.pool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		masked := 0
+		for a, at := range p.journal.attempts {
+			if len(at.parts) > 0 {
+				masked++
+			}
+			for s := range at.parts {
+				if o.parts[transport.PartKey(i, a, s)] == nil && !at.givenUp {
+					t.Errorf("owner %d never stored part %d of attempt %d", i+1, s, a)
+				}
+			}
+		}
+		if charged := bytes.Count(o.events, []byte("c")); charged < masked {
+			t.Errorf("owner %d charged %d attempts and masked parts of %d", i+1, charged, masked)
+		}
+		p.Close()
+	}
+}
+
+// Owners release the sums of their parts, and no part goes out as it is.
+func TestSums(t *testing.T) {
+	for _, n := range []int{2, 5} {
+		c := newCrowd(t, n)
+		for i, err := range c.run(t.Context(), 4) {
+			if err != nil {
+				t.Fatalf("owner %d: %v", i+1, err)
+			}
+		}
+		c.check(t, 4)
+		for i, o := range c.owners {
+			if o.at[3] != 3 || string(o.events) != "crcrcrcr" {
+				t.Errorf("owner %d of %d: log %s, last attempt %d", i+1, n, o.events, o.at[3])
+			}
+			for at, plain := range o.plain {
+				if b := o.parts[transport.PartKey(i, at[0], at[1])]; len(plain) > 0 && bytes.Contains(b, transport.Numbers(plain[:1])) {
+					t.Errorf("owner %d: a number went out without a mask", i+1)
+				}
+			}
+		}
+	}
+}
+
+// A process that ends at any point is followed by another that releases the same or, where its key is gone, by another attempt. The
+// run's log may have lost its end with it.
+func TestRestarts(t *testing.T) {
+	for point, again := range map[string]bool{ // whether the attempt is given up
+		"before sum.1.here.1":   false,
+		"after sum.1.here.1":    true,
+		"await 2 all.sum.1.0":   true,
+		"charged 1":             true,
+		"part 1.0":              true,
+		"before sum.1.part.1.0": true, // the others end the next sum: no key of it is left
+		"after sum.1.part.1.0":  true,
+		"await 1 all.sum.1.0":   true,
+		"total 1.0":             true,
+		"part 1.1":              true,
+		"before sum.1.part.1.2": false, // the last sum
+		"after sum.1.part.1.2":  false,
+		"await 1 all.sum.1.2":   false,
+		"total 1.2":             false,
+	} {
+		for _, loses := range []int{0, 1, 2, 4} {
+			t.Run(fmt.Sprint(point, ", events lost ", loses), func(t *testing.T) {
+				c := newCrowd(t, 3)
+				o := c.owners[1]
+				o.crashes, o.loses = []string{point}, []int{loses}
+				for i, err := range c.run(t.Context(), 3) {
+					if err != nil {
+						t.Fatalf("owner %d: %v", i+1, err)
+					}
+				}
+				c.check(t, 3)
+				if got := o.at[1] == 2; got != again {
+					t.Errorf("batch 2 is of attempt %d", o.at[1]+1)
+				}
+			})
+		}
+	}
+}
+
+// An attempt that was given up after its part went out is charged again if the log has lost the charge.
+func TestLostCharge(t *testing.T) {
+	c := newCrowd(t, 3)
+	o := c.owners[1]
+	o.crashes, o.loses = []string{"part 1.1", "before sum.1.here.2"}, []int{0, 1}
+	for i, err := range c.run(t.Context(), 2) {
+		if err != nil {
+			t.Fatalf("owner %d: %v", i+1, err)
+		}
+	}
+	c.check(t, 2)
+	if string(o.events) != "crccr" {
+		t.Errorf("found the log %s", o.events)
+	}
+}
+
+// A process that ends at any call of the owner's disk, with the power or without, is followed by another that goes on.
+func TestRestartsOfTheDisk(t *testing.T) {
+	for _, fault := range []simdisk.Fault{simdisk.Kill, simdisk.Drop, simdisk.Torn} {
+		for call := 0; ; call++ {
+			c := newCrowd(t, 2)
+			o := c.owners[1]
+			o.plan, o.retries, c.owners[0].retries = map[int]simdisk.Fault{call: fault}, 1, 1
+			for i, err := range c.run(t.Context(), 2) {
+				if err != nil {
+					t.Fatalf("%v at call %d: owner %d: %v", fault, call, i+1, err)
+				}
+			}
+			c.check(t, 2)
+			if o.processes == 1 { // it did not reach the call
+				break
+			}
+		}
+	}
+}
+
+// A run whose owners give up more attempts than they may ends at all of them, and as a matter of budget.
+func TestExhausted(t *testing.T) {
+	c := newCrowd(t, 3)
+	for _, o := range c.owners {
+		o.retries = 1
+	}
+	c.owners[0].crashes = []string{"charged 1"}
+	c.owners[2].crashes = []string{"part 2.0"}
+	for i, err := range c.run(t.Context(), 4) {
+		if !errors.Is(err, privacy.ErrExhausted) {
+			t.Errorf("owner %d: %v", i+1, err)
+		}
+		// An owner that reads of the end before it charges does not charge.
+		if log := string(c.owners[i].events); !strings.HasPrefix("crcc", log) || len(log) < 2 {
+			t.Errorf("owner %d has the log %s", i+1, log)
+		}
+	}
+	c.check(t, 1)
+}
+
+// An owner that waits too long asks for an end, which all get; the next attempt makes the sum.
+func TestWait(t *testing.T) {
+	c := newCrowd(t, 3)
+	asks := func() [sha256.Size]byte { return [sha256.Size]byte{} }
+	for i, o := range c.owners[:2] {
+		o.wait, o.another = time.Millisecond, asks
+		o.crashes = []string{fmt.Sprintf("before sum.%d.here.1", i)} // from then on it waits as long as it takes
+	}
+	late := c.owners[2]
+	late.another = func() [sha256.Size]byte { // it has met, and asks when the others have given it up
+		late.store.Await(t.Context(), transport.OutcomeKey(0, 0))
+		return asks()
+	}
+	for i, err := range c.run(t.Context(), 1) {
+		if err != nil {
+			t.Fatalf("owner %d: %v", i+1, err)
+		}
+	}
+	c.check(t, 1)
+	if late.at[0] != 1 {
+		t.Errorf("the sum was made in attempt %d; want 2", late.at[0]+1)
+	}
+}
+
+// An owner that asks something else is named by the others, and names them. Nobody reads a sum.
+func TestOtherContexts(t *testing.T) {
+	c := newCrowd(t, 3)
+	c.owners[2].another = func() [sha256.Size]byte { return [sha256.Size]byte{1} }
+	for i, err := range c.run(t.Context(), 1) {
+		want := "hospital-3 signed another one than hospital-" + fmt.Sprint(i+1)
+		if i == 2 {
+			want = "hospital-1, hospital-2 signed another one than hospital-3"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("owner %d: %v", i+1, err)
+		}
+		if len(c.owners[i].totals) > 0 {
+			t.Errorf("owner %d released a sum", i+1)
+		}
+	}
+}
+
+// A journal that is older than what the owner stored, or of another run, is refused, and nothing is masked with it.
+func TestOldJournals(t *testing.T) {
+	c := newCrowd(t, 2)
+	for i, err := range c.run(t.Context(), 2) {
+		if err != nil {
+			t.Fatalf("owner %d: %v", i+1, err)
+		}
+	}
+	o := c.owners[0]
+	whole := o.disk
+	o.disk = simdisk.New(1)
+	if _, err := o.pool(); !errors.Is(err, ErrBehind) {
+		t.Errorf("an empty journal with two releases: %v", err)
+	}
+	o.disk, o.events = simdisk.New(1), nil
+	if err := o.process(t.Context(), 1); !errors.Is(err, ErrBehind) {
+		t.Errorf("an empty journal: %v", err)
+	}
+	o.disk, o.events = whole, nil
+	p, err := o.pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.pool(); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("two processes: %v", err)
+	}
+	if held, err := p.Meet(t.Context()); err != nil || held {
+		t.Fatal(held, err)
+	}
+	if _, err := p.Sum(t.Context(), [sha256.Size]byte{3}, lengths[0], nil); err == nil || !strings.Contains(err.Error(), "asked otherwise") {
+		t.Errorf("another question: %v", err)
+	}
+	p.Close()
+	if _, err := Open(Options{Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "another"}); err == nil || !strings.Contains(err.Error(), "another run") {
+		t.Errorf("the journal of another run: %v", err)
+	}
+	if o.twice {
+		t.Error("the owner stored two parts of one sum")
+	}
+}
+
+// A journal that ends anywhere is cut to its last whole record; one that is damaged before its end is refused.
+func TestJournalTails(t *testing.T) {
+	disk := simdisk.New(1)
+	head := [sha256.Size]byte{1}
+	j, err := openJournal(disk, journalPath, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []int64{j.size}
+	for _, err := range []func() error{
+		func() error { return j.part(0, 0, partRecord{charged: 1, n: 2}, make([]byte, 16)) },
+		func() error { return j.total(0, 0, head, make([]byte, 16)) },
+		func() error { return j.part(0, 1, partRecord{charged: 1}, nil) },
+		func() error { return j.giveUp(0, 1) },
+	} {
+		if err := err(); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, j.size)
+	}
+	if err := j.part(0, 2, partRecord{}, nil); err == nil {
+		t.Error("a part follows the end of its attempt")
+	}
+	if err := j.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := disk.Peek(journalPath)
+	open := func(b []byte) (*journal, error) {
+		d := simdisk.New(1)
+		f, err := d.OpenFile(journalPath, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		return openJournal(d, journalPath, head)
+	}
+	for n := range len(all) + 1 {
+		j, err := open(all[:n])
+		if err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		want := ends[0]
+		for _, end := range ends {
+			if end <= int64(n) {
+				want = end
+			}
+		}
+		if j.size != want {
+			t.Errorf("%d bytes: %d are whole; want %d", n, j.size, want)
+		}
+	}
+	for at := frameBytes; at < int(ends[3]); at++ {
+		b := bytes.Clone(all)
+		b[at] ^= 1
+		j, err := open(b)
+		if err == nil && j.size > int64(at) {
+			t.Errorf("byte %d is damaged, and %d bytes are read", at, j.size)
+		}
+	}
+}

@@ -125,9 +125,9 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 		}
 		p.attempt++
 		a := p.journal.of(p.attempt)
-		if masked := len(a.parts) > 0; masked && (!a.givenUp || p.charged < a.parts[0].charged) {
-			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again then; if
-			// the attempt was given up, Sum says so.
+		if masked := len(a.parts) > 0; masked && (!a.givenUp || len(a.totals) > 0 || p.charged < a.parts[0].charged) {
+			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again then. An
+			// attempt that was given up after some of its sums is gone through again: the batch goes on at the sum after those.
 			if held = p.charged >= a.parts[0].charged; !held {
 				p.charged++
 			}
@@ -224,10 +224,9 @@ func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part fun
 	switch {
 	case !p.open || n < 0:
 		return nil, errors.New("pool: Sum follows Meet, and asks for no fewer numbers than 0")
-	case a.givenUp:
+	case a.givenUp && p.sum >= len(a.totals):
 		p.open = false
 		p.givenUp++
-		p.pass(a)
 		return nil, private.ErrGivenUp
 	}
 	if p.sum >= len(a.parts) && p.session != nil {

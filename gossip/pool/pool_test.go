@@ -45,7 +45,7 @@ type owner struct {
 	parts   map[string][]byte        // by key, as stored
 	plain   map[[2]int][]int64       // by attempt and sum, before masks
 	totals  map[int][][]int64        // by batch
-	at      map[int]int              // the attempt of a batch
+	at      map[int][]int            // the attempts of a batch's sums
 	another func() [sha256.Size]byte // what it asks, if not as all
 
 	twice     bool // it stored two parts of one sum
@@ -85,7 +85,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	for i, credentials := range all {
 		c.owners = append(c.owners, &owner{
 			c: credentials, store: c.store, disk: simdisk.New(uint64(i)), wait: time.Hour, rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
-			parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int]int{},
+			parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int][]int{},
 		})
 	}
 	config, err := all[0].Network.Config()
@@ -174,56 +174,67 @@ func (o *owner) process(ctx context.Context, batches int) error {
 		if batch == batches {
 			return nil
 		}
-		held, err := p.Meet(ctx)
+		if err := o.meet(ctx, p); err != nil {
+			return err
+		}
+		all, made, err := o.batch(ctx, p, batch)
 		if err != nil {
-			return err
-		}
-		if !held {
-			o.events = append(o.events, 'c')
-		}
-		if err := o.crash(fmt.Sprint("charged ", p.attempt)); err != nil {
-			return err
-		}
-		all, err := o.batch(ctx, p, batch)
-		if errors.Is(err, private.ErrGivenUp) {
-			continue
-		} else if err != nil {
 			return err
 		}
 		if earlier, ok := o.totals[batch]; ok && !slices.EqualFunc(earlier, all, slices.Equal) {
 			return fmt.Errorf("batch %d has another total after a restart", batch)
 		}
-		o.totals[batch], o.at[batch] = all, p.attempt
+		o.totals[batch], o.at[batch] = all, made
 		o.events = append(o.events, 'r')
 	}
 }
 
-func (o *owner) batch(ctx context.Context, p *Pool, batch int) (all [][]int64, err error) {
-	for s, n := range lengths {
-		asked := sha256.Sum256([]byte{byte(batch), byte(s)})
+// meet begins an attempt, which it charges unless it is held.
+func (o *owner) meet(ctx context.Context, p *Pool) error {
+	held, err := p.Meet(ctx)
+	if err != nil {
+		return err
+	}
+	if !held {
+		o.events = append(o.events, 'c')
+	}
+	return o.crash(fmt.Sprint("charged ", p.attempt))
+}
+
+// batch makes the sums of a batch. After an attempt that was given up it goes on at the sum that it lacks.
+func (o *owner) batch(ctx context.Context, p *Pool, batch int) (all [][]int64, made []int, err error) {
+	for len(all) < len(lengths) {
+		n := lengths[len(all)]
+		asked := sha256.Sum256([]byte{byte(batch), byte(len(all))})
 		if o.another != nil {
 			asked = o.another()
 		}
 		v, err := p.Sum(ctx, asked, n, func() ([]int64, error) {
-			if err := o.crash(fmt.Sprintf("part %d.%d", p.attempt, s)); err != nil {
+			if err := o.crash(fmt.Sprintf("part %d.%d", p.attempt, p.sum)); err != nil {
 				return nil, err
 			}
 			v := make([]int64, n)
 			for k := range v {
 				v[k] = int64(o.rng.Uint64())
 			}
-			o.plain[[2]int{p.attempt, s}] = slices.Clone(v)
+			o.plain[[2]int{p.attempt, p.sum}] = slices.Clone(v)
 			return v, nil
 		})
-		if err != nil {
-			return nil, err
+		if errors.Is(err, private.ErrGivenUp) {
+			err = o.meet(ctx, p)
+			if err != nil {
+				return nil, nil, err
+			}
+			continue
+		} else if err != nil {
+			return nil, nil, err
 		}
-		all = append(all, slices.Clone(v))
-		if err := o.crash(fmt.Sprintf("total %d.%d", p.attempt, s)); err != nil {
-			return nil, err
+		all, made = append(all, slices.Clone(v)), append(made, p.attempt)
+		if err := o.crash(fmt.Sprintf("total %d.%d", p.attempt, p.sum-1)); err != nil {
+			return nil, nil, err
 		}
 	}
-	return all, nil
+	return all, made, nil
 }
 
 // run trains all owners and returns their errors.
@@ -247,15 +258,20 @@ func (c *crowd) run(ctx context.Context, batches int) []error {
 func (c *crowd) check(t *testing.T, batches int) {
 	t.Helper()
 	for b := range batches {
+		made := c.owners[0].at[b]
 		for s, n := range lengths {
+			if len(made) != len(lengths) {
+				t.Fatalf("batch %d has %d sums", b, len(made))
+			}
+			place := s - slices.Index(made, made[s]) // in its attempt
 			want := make([]int64, n)
 			for _, o := range c.owners {
-				for k, x := range o.plain[[2]int{c.owners[0].at[b], s}] {
+				for k, x := range o.plain[[2]int{made[s], place}] {
 					want[k] += x
 				}
 			}
 			for i, o := range c.owners {
-				if o.at[b] != c.owners[0].at[b] || len(o.totals[b]) != len(lengths) || !slices.Equal(o.totals[b][s], want) {
+				if !slices.Equal(o.at[b], made) || len(o.totals[b]) != len(lengths) || !slices.Equal(o.totals[b][s], want) {
 					t.Errorf("owner %d: sum %d of batch %d is not that of all parts", i+1, s, b)
 				}
 			}
@@ -302,8 +318,8 @@ func TestSums(t *testing.T) {
 		}
 		c.check(t, 4)
 		for i, o := range c.owners {
-			if o.at[3] != 3 || string(o.events) != "crcrcrcr" {
-				t.Errorf("owner %d of %d: log %s, last attempt %d", i+1, n, o.events, o.at[3])
+			if !slices.Equal(o.at[3], []int{3, 3, 3}) || string(o.events) != "crcrcrcr" {
+				t.Errorf("owner %d of %d: log %s, last attempts %d", i+1, n, o.events, o.at[3])
 			}
 			for at, plain := range o.plain {
 				if b := o.parts[transport.PartKey(i, at[0], at[1])]; len(plain) > 0 && bytes.Contains(b, transport.Numbers(plain[:1])) {
@@ -344,10 +360,27 @@ func TestRestarts(t *testing.T) {
 					}
 				}
 				c.check(t, 3)
-				if got := o.at[1] == 2; got != again {
-					t.Errorf("batch 2 is of attempt %d", o.at[1]+1)
+				if got := o.at[1][len(lengths)-1] == 2; got != again {
+					t.Errorf("batch 2 is of attempts %d", o.at[1])
 				}
 			})
+		}
+	}
+}
+
+// A process that ends in the attempt after one that was given up in the middle goes through that one again, and asks what the others ask.
+func TestRestartAfterGivenUp(t *testing.T) {
+	for _, second := range []string{"before sum.1.here.2", "after sum.1.here.2", "charged 2", "after sum.1.part.2.0", "total 2.0", "total 2.1"} {
+		for loses := range 3 {
+			c := newCrowd(t, 3)
+			o := c.owners[1]
+			o.crashes, o.loses = []string{"part 1.1", second}, []int{0, loses}
+			for i, err := range c.run(t.Context(), 3) {
+				if err != nil {
+					t.Fatalf("%s: owner %d: %v", second, i+1, err)
+				}
+			}
+			c.check(t, 3)
 		}
 	}
 }
@@ -427,8 +460,8 @@ func TestWait(t *testing.T) {
 		}
 	}
 	c.check(t, 1)
-	if late.at[0] != 1 {
-		t.Errorf("the sum was made in attempt %d; want 2", late.at[0]+1)
+	if !slices.Equal(late.at[0], []int{1, 1, 1}) {
+		t.Errorf("the sums were made in attempts %d; want 1", late.at[0])
 	}
 }
 

@@ -100,7 +100,7 @@ func (l *natsLink) Request(ctx context.Context, subject string, body []byte) (An
 	return Answer{}, !errors.Is(err, nats.ErrMaxPayload), err
 }
 
-// Subscribe implements Link. The hub knows of the subscriptions when it returns.
+// Subscribe implements Link. The hub knows of the subscriptions when it returns, or hears of them when the connection is there again.
 func (l *natsLink) Subscribe(patterns []string, hear func(subject string, body []byte)) error {
 	for _, pattern := range patterns {
 		s, err := l.nc.Subscribe(pattern, func(m *nats.Msg) { hear(m.Subject, m.Data) })
@@ -109,7 +109,11 @@ func (l *natsLink) Subscribe(patterns []string, hear func(subject string, body [
 		}
 		l.heard = append(l.heard, s)
 	}
-	return l.nc.Flush()
+	// A hub that ends here is no error, though the library says that the connection is closed.
+	if err := l.nc.FlushTimeout(askAgain); err != nil && l.nc.IsClosed() {
+		return fmt.Errorf("hub: %w", err)
+	}
+	return nil
 }
 
 // Close implements Link.

@@ -116,7 +116,8 @@ func (o *Oracle) fitsPool(s sample.Sampler, queries []oracle.Query) error {
 	return nil
 }
 
-// total is the noisy sum of all owners for q: n numbers in counts of r.grid. part is this owner's exact sum. Where the owners give an
+// total is the noisy sum of all owners for q: n numbers in counts of r.grid, modulo 2^(64−r.shift). part is this owner's exact sum, which is
+// known modulo 2⁶⁴ units. A part is given away in units, so that all can read is that function of sum plus noise, as in noisySum. Where the owners give an
 // attempt up, this one charges the batch once more and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would
 // show the part.
 func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, error)) ([]int64, error) {
@@ -125,7 +126,7 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 	if err != nil {
 		return nil, err
 	}
-	asked, err := askedOf(q, m, r, n)
+	asked, err := askedOf(q, b.sampler, m, r, n)
 	if err != nil {
 		return nil, err
 	}
@@ -135,29 +136,41 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 				return nil, errHeld
 			}
 			v, err := part()
+			if err == nil {
+				err = m.AddPart(v, r.grid, r.sens, &o.noise)
+			}
 			if err != nil {
 				return nil, err
 			}
-			return v, m.AddPart(v, r.grid, r.sens, &o.noise)
+			for i := range v {
+				v[i] <<= r.shift
+			}
+			return v, nil
 		})
-		if err == nil && len(sum) != n {
+		switch {
+		case err == nil && len(sum) != n:
 			return nil, fmt.Errorf("private: a Pool's sum of %d numbers; asked were %d", len(sum), n)
-		}
-		if !errors.Is(err, ErrGivenUp) {
-			return sum, err
+		case err == nil:
+			for i := range sum {
+				sum[i] >>= r.shift
+			}
+			return sum, nil
+		case !errors.Is(err, ErrGivenUp):
+			return nil, err
 		}
 		if err := o.attempt(b.ctx, b.sampler, o.lastCost); err != nil {
+			b.open = b.open[:0] // the batch is over
 			return nil, err
 		}
 	}
 }
 
-// askedOf is a hash of a query's kind, event and form. Parameters are not in it: they follow from what was released before, and may
+// askedOf is a hash of a query, its sample and its release. Parameters are not in it: they follow from what was released before, and may
 // differ in their last bits where machines round differently.
-func askedOf(q oracle.Query, m share, r release, n int) (asked [32]byte, err error) {
+func askedOf(q oracle.Query, from sample.Sampler, m share, r release, n int) (asked [32]byte, err error) {
 	event, err := privacy.MarshalEvent(m.Event())
 	if err != nil {
 		return asked, err
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%T\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
+	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%#v\n%#v\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q, from, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
 }

@@ -187,10 +187,9 @@ func (o *Oracle) attempt(ctx context.Context, s sample.Sampler, cost privacy.Eve
 	if o.epoch > 0 {
 		cost = privacy.Continued{} // charged with the first batch
 	}
-	o.batch.held = false
 	if o.cfg.Pool != nil {
-		held, err := o.cfg.Pool.Meet(ctx)
-		if o.batch.held = held; held || err != nil {
+		o.batch.held = true // no part is made before its sample is drawn
+		if held, err := o.cfg.Pool.Meet(ctx); held || err != nil {
 			return err // held: charged and drawn by an earlier process
 		}
 	}
@@ -227,6 +226,7 @@ func (o *Oracle) attempt(ctx context.Context, s sample.Sampler, cost privacy.Eve
 		return err
 	}
 	o.count++
+	o.batch.held = false
 	return nil
 }
 

@@ -721,6 +721,10 @@ func networks() (all []sample) {
 	for _, name := range []string{"node", "node-killed"} {
 		all = append(all, sample{{name: "network.json", content: stored(network + "north/credentials.json")}, {name: runlog.AgreedFile, content: stored(upgrade + name + "/agreed.json")}, {name: runlog.ScheduleFile, content: stored(upgrade + name + "/schedule.json")}})
 	}
+	k := &transport.OwnerKey{Format: "sotto-owner-key/1", Name: "north", Seed: strings.Repeat("5a", 32)}
+	for _, v := range []any{k, k.Request()} {
+		all = append(all, text("network.json", string(must(json.Marshal(v)))))
+	}
 	return all
 }
 
@@ -739,9 +743,20 @@ func readNetwork(dir string, _ *rand.Rand) error {
 	if e == nil {
 		_, e = o.Hub()
 	}
+	k, i := transport.ReadOwnerKey(path)
+	if i == nil {
+		k.Request()
+		if b == nil {
+			i = c.Take(k)
+		}
+	}
+	r, j := transport.ReadRequest(path)
+	if j == nil {
+		r.Member()
+	}
 	_, _, f := agreement.Read(dir, "")
 	_, g := party.ReadSchedule(dir)
-	return errors.Join(a, b, h, e, f, g)
+	return errors.Join(a, b, h, e, f, g, i, j)
 }
 
 // messages are what two owners published: a text, and a vector.

@@ -290,6 +290,8 @@ var fieldNames = map[string]string{
 	"rows":       "nominal number of records",
 	"unit_rows":  "most rows of a record",
 	"adjacency":  "neighboring relation",
+	"owners":     "owners who add up their sums",
+	"colluders":  "owners among them who may collude",
 	"norm_bound": "bound on the norm of an encoded row",
 	"label_span": "width of the label's bounds",
 	"one_margin": "the loss is one of w·x, monotone for each label",

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
 )
@@ -56,7 +57,7 @@ const (
 	frameBytes = 8
 	partHead   = 1 + 4*8 + 2*sha256.Size
 	totalHead  = 1 + 3*8 + sha256.Size
-	mostBody   = partHead + 8<<26
+	mostBody   = partHead + 8*transport.MaxSum
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -142,7 +142,7 @@ func PutPart(ctx context.Context, r Store, c *Credentials, config Config, attemp
 
 // whole returns a vector from its first message, without the head, and the others in the store.
 func whole(ctx context.Context, r Store, key string, n int, first []byte) ([]byte, error) {
-	if n < 0 || n > maxSum || len(first) != 8*min(n, sumFloats) {
+	if n < 0 || n > MaxSum || len(first) != 8*min(n, sumFloats) {
 		return nil, fmt.Errorf("%s: %w", key, ErrForged)
 	}
 	all := slices.Clip(first) // the store's own memory ends there
@@ -159,7 +159,8 @@ func whole(ctx context.Context, r Store, key string, n int, first []byte) ([]byt
 	return all, nil
 }
 
-const maxSum = 1 << 26 // numbers
+// MaxSum is the most numbers of a sum.
+const MaxSum = 1 << 26
 
 // An Outcome says how a sum ended: with a total or, if Lacks is not negative, with the attempt given up.
 type Outcome struct {

@@ -121,12 +121,7 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	if len(s.answer) > 0 && bytes.Equal(message, s.last) {
 		return s.answer, nil // asked again
 	}
-	text, err := unseal(s.session.asks, s.text[:0], message, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.text = text
-	q, err := s.reader.read(text)
+	q, err := s.read(message)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +139,16 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		return s.answer, u
 	}
 	return s.answer, nil
+}
+
+// read opens a question of this session and reads it.
+func (s *Shard) read(message []byte) (*question, error) {
+	text, err := unseal(s.session.asks, s.text[:0], message, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.text = text
+	return s.reader.read(text)
 }
 
 // reply writes the answer to dst.

@@ -198,12 +198,7 @@ func (s *Shard) Begin(question []byte) (*Part, error) {
 	if h.shard != everyShard || h.of != uint32(s.cfg.Count) || s.session == nil || s.session.salt != h.salt {
 		return nil, errSealed
 	}
-	text, err := unseal(s.session.asks, s.text[:0], question, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.text = text
-	q, err := s.reader.read(text)
+	q, err := s.read(question)
 	if err != nil {
 		return nil, err
 	}

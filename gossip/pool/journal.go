@@ -5,19 +5,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/frame"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // A journal is an owner's record of its sums, in the order in which they were made: an append-only file of records, each durable before
-// anything follows from it. It has masked numbers and public ones only. A record is the length of its body and the body's CRC-32C,
-// of four bytes each with the lowest first, and the body: its kind, fields of eight bytes, hashes and numbers.
+// anything follows from it. It has masked numbers and public ones only. A record is a frame (package frame), and its body the record's
+// kind, fields of eight bytes, hashes and numbers.
 type journal struct {
 	disk     vfs.FS
 	path     string
@@ -54,13 +53,10 @@ const (
 	kindTotal = 'T'
 	kindGiven = 'G'
 
-	frameBytes = 8
-	partHead   = 1 + 4*8 + 2*sha256.Size
-	totalHead  = 1 + 3*8 + sha256.Size
-	mostBody   = partHead + 8*transport.MaxSum
+	partHead  = 1 + 4*8 + 2*sha256.Size
+	totalHead = 1 + 3*8 + sha256.Size
+	mostBody  = partHead + 8*transport.MaxSum
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openJournal opens or makes the journal of that head, and locks it. What a crash left unfinished at its end is cut off: it was not
 // durable, so nothing followed from it.
@@ -88,10 +84,10 @@ func openJournal(disk vfs.FS, path string, head [sha256.Size]byte) (j *journal, 
 		return nil, err
 	}
 	if j.size == 0 {
-		if _, err := j.add(append([]byte{kindHead}, head[:]...)); err != nil {
+		if err := j.add(append([]byte{kindHead}, head[:]...)); err != nil {
 			return nil, err
 		}
-	} else if err := f.Sync(); err != nil { // what another process wrote may not be durable
+	} else if err := errors.Join(vfs.Rewrite(f), f.Sync()); err != nil { // what another process wrote may not be durable
 		return nil, err
 	}
 	return j, disk.SyncDir(filepath.Dir(path))
@@ -105,7 +101,7 @@ func (j *journal) scan(head [sha256.Size]byte) error {
 	}
 	for j.size < info.Size() {
 		body, err := j.body(j.size, info.Size())
-		if err == errTorn {
+		if err == frame.ErrTorn {
 			return nil
 		} else if err != nil {
 			return err
@@ -117,7 +113,7 @@ func (j *journal) scan(head [sha256.Size]byte) error {
 		} else if !first && !j.take(body) {
 			return j.damaged()
 		}
-		j.size += frameBytes + int64(len(body))
+		j.size += frame.Head + int64(len(body))
 	}
 	return nil
 }
@@ -126,35 +122,13 @@ func (j *journal) damaged() error {
 	return fmt.Errorf("%s: the record at byte %d is damaged; restore the file as it was last written", j.path, j.size)
 }
 
-var errTorn = errors.New("the last record is not whole")
-
 // body reads the record at a byte of a file of that size.
 func (j *journal) body(at, size int64) ([]byte, error) {
-	var frame [frameBytes]byte
-	if size-at < frameBytes {
-		return nil, errTorn
-	}
-	if _, err := j.f.ReadAt(frame[:], at); err != nil {
-		return nil, err
-	}
-	n := int64(binary.LittleEndian.Uint32(frame[:]))
-	if n == 0 || n > min(mostBody, size-at-frameBytes) {
-		return nil, errTorn
-	}
-	body := make([]byte, n)
-	if _, err := j.f.ReadAt(body, at+frameBytes); err != nil && err != io.EOF {
-		return nil, err
-	}
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
-		if at+frameBytes+n == size {
-			return nil, errTorn
-		}
+	body, err := frame.Read(j.f, at, size, mostBody)
+	if err == frame.ErrDamaged || err == frame.ErrLong || err == nil && body[0] == kindHead && len(body) != 1+sha256.Size {
 		return nil, j.damaged()
 	}
-	if body[0] == kindHead && n != 1+sha256.Size {
-		return nil, j.damaged()
-	}
-	return body, nil
+	return body, err
 }
 
 // take adds a record at the journal's end to attempts. It reports false if the record cannot follow the ones before it.
@@ -197,17 +171,13 @@ func (j *journal) take(body []byte) bool {
 func holds(bytes, n int) bool { return bytes%8 == 0 && bytes/8 == n }
 
 // add appends a record and makes it durable.
-func (j *journal) add(body []byte) (at int64, err error) {
-	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, frameBytes), uint32(len(body)))
-	frame = binary.LittleEndian.AppendUint32(frame, crc32.Checksum(body, castagnoli))
-	at = j.size
-	for _, b := range [][]byte{frame, body} {
-		if _, err := j.f.WriteAt(b, j.size); err != nil {
-			return at, err
-		}
-		j.size += int64(len(b))
+func (j *journal) add(body []byte) error {
+	b := frame.Seal(append(frame.Begin(make([]byte, 0, frame.Head+len(body))), body...))
+	if _, err := j.f.WriteAt(b, j.size); err != nil {
+		return err
 	}
-	return at, j.f.Sync()
+	j.size += int64(len(b))
+	return j.f.Sync()
 }
 
 // record appends what take reads.
@@ -215,8 +185,7 @@ func (j *journal) record(body []byte) error {
 	if !j.take(body) {
 		return fmt.Errorf("%s: a record does not follow the ones before it", j.path)
 	}
-	_, err := j.add(body)
-	return err
+	return j.add(body)
 }
 
 func begin(kind byte, fields ...int) []byte {
@@ -242,7 +211,7 @@ func (j *journal) giveUp(attempt, sum int) error { return j.record(begin(kindGiv
 // numbers reads those of a record, after a head of so many bytes.
 func (j *journal) numbers(at int64, head int) ([]byte, error) {
 	b, err := j.body(at, j.size)
-	if err == errTorn {
+	if err == frame.ErrTorn {
 		err = j.damaged()
 	}
 	if err != nil {

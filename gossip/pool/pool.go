@@ -1,11 +1,13 @@
 // Package pool adds up what the owners of a network mask, over its store, so that nobody reads more than the sum (network.mode: sum). Owners
 // need not trust the store or the hub that adds: masks hide each part, and an owner takes no sum whose owners did not all sign the same
 // context. What an owner masked is in its journal before it is in the store, and is never masked again.
+//
+// An owner waits for the others as long as it takes: a sum needs all of them, and giving an attempt up does not bring one back. Only an
+// owner that cannot make its part asks for the end. So how long an owner computes, which depends on its rows, ends nothing (R22).
 package pool
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/sottodp/sotto/gossip/mask"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -27,16 +28,13 @@ type Options struct {
 	Store       transport.Store
 	Credentials *transport.Credentials
 	Disk        vfs.FS
-	Path        string        // of the journal
-	Run         string        // the run's identity; a journal is of one run
-	Retries     int           // how many attempts the owners may give up
-	Wait        time.Duration // for a sum, before the owner asks to give the attempt up; 0: 30 s
+	Path        string // of the journal
+	Run         string // the run's identity; a journal is of one run
+	Retries     int    // how many attempts the owners may give up
 
 	// What the run's log has: attempts charged, and batches whose sums were released.
 	Charged, Released int
 }
-
-const defaultWait = 30 * time.Second
 
 // ErrBehind says that a journal is older than what its owner has stored.
 var ErrBehind = errors.New("the journal is older than what its owner has stored; restore the run directory as it was last written, or begin another run")
@@ -54,7 +52,8 @@ type Pool struct {
 	present    [sha256.Size]byte // hash of the list of presences
 	session    *mask.Session     // nil if another process has met in this attempt
 	charged    int
-	givenUp    int // attempts before the current one, or with it if it is over
+	givenUp    int    // attempts before the current one, or with it if it is over
+	lacks      string // the owner that the last one lacked, where this process has read of it
 	transcript [sha256.Size]byte
 	failed     error
 	values     []int64
@@ -121,7 +120,11 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 	for {
 		p.open, p.session, p.sum = false, nil, 0
 		if p.givenUp > p.Retries {
-			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may: %w", p.givenUp, p.Retries, privacy.ErrExhausted)
+			last := ""
+			if p.lacks != "" {
+				last = ", the last because a part of " + p.lacks + " was missing"
+			}
+			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may%s: %w", p.givenUp, p.Retries, last, privacy.ErrExhausted)
 		}
 		p.attempt++
 		a := p.journal.of(p.attempt)
@@ -186,6 +189,7 @@ func (p *Pool) arrive(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("%s: attempt %d has a part of this owner: %w", p.Path, p.attempt+1, ErrBehind)
 		}
 		p.givenUp++
+		p.lacks = p.network.Owners[o.Lacks].Name
 		return false, p.journal.giveUp(p.attempt, 0)
 	}
 	all, err := p.network.Presences(p.config, p.attempt, b)
@@ -293,19 +297,10 @@ func (p *Pool) digest(asked [sha256.Size]byte, n int) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// outcome waits for how the sum ends, of which r and numbers are this owner's part; nil: it has none.
+// outcome waits until the sum ends, of which r and numbers are this owner's part; nil: it has none.
 func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]int64, error) {
 	key := transport.OutcomeKey(p.attempt, p.sum)
-	brief, cancel := context.WithTimeout(ctx, cmp.Or(p.Wait, defaultWait))
-	_, b, err := p.Store.Await(brief, key)
-	late := err != nil && brief.Err() != nil && ctx.Err() == nil
-	cancel()
-	if late { // only the hub ends an attempt, so that it ends alike for all
-		if err := p.stop(ctx); err != nil {
-			return nil, err
-		}
-		_, b, err = p.Store.Await(ctx, key)
-	}
+	_, b, err := p.Store.Await(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +314,8 @@ func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]in
 		}
 		p.open = false
 		p.givenUp++
-		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.network.Owners[o.Lacks].Name, private.ErrGivenUp)
+		p.lacks = p.network.Owners[o.Lacks].Name
+		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.lacks, private.ErrGivenUp)
 	}
 	if r == nil || o.Claims[p.Credentials.Owner].Hash != sha256.Sum256(numbers) {
 		return nil, fmt.Errorf("%s: sum %d of attempt %d has another part of this owner: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)

@@ -31,9 +31,8 @@ type crowd struct {
 // owner is one of them: what it keeps over its processes, and the points at which these crash.
 type owner struct {
 	c     *transport.Credentials
-	store *transport.Memory
+	store transport.Store
 	disk  *simdisk.Disk
-	wait  time.Duration
 	rng   *rand.Rand
 
 	retries int
@@ -84,7 +83,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	all := network(t, n)
 	for i, credentials := range all {
 		c.owners = append(c.owners, &owner{
-			c: credentials, store: c.store, disk: simdisk.New(uint64(i)), wait: time.Hour, rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
+			c: credentials, store: c.store, disk: simdisk.New(uint64(i)), rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
 			parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int][]int{},
 		})
 	}
@@ -137,7 +136,7 @@ const journalPath = "/pool"
 
 func (o *owner) pool() (*Pool, error) {
 	return Open(Options{
-		Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "run", Retries: o.retries, Wait: o.wait,
+		Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "run", Retries: o.retries,
 		Charged: bytes.Count(o.events, []byte("c")), Released: bytes.Count(o.events, []byte("r")),
 	})
 }
@@ -159,7 +158,6 @@ func (o *owner) train(ctx context.Context, batches int) error {
 		if len(o.loses) > 0 {
 			o.events, o.loses = o.events[:max(0, len(o.events)-o.loses[0])], o.loses[1:]
 		}
-		o.wait = time.Hour
 	}
 }
 
@@ -441,30 +439,6 @@ func TestExhausted(t *testing.T) {
 	c.check(t, 1)
 }
 
-// An owner that waits too long asks for an end, which all get; the next attempt makes the sum.
-func TestWait(t *testing.T) {
-	c := newCrowd(t, 3)
-	asks := func() [sha256.Size]byte { return [sha256.Size]byte{} }
-	for i, o := range c.owners[:2] {
-		o.wait, o.another = time.Millisecond, asks
-		o.crashes = []string{fmt.Sprintf("before sum.%d.here.1", i)} // from then on it waits as long as it takes
-	}
-	late := c.owners[2]
-	late.another = func() [sha256.Size]byte { // it has met, and asks when the others have given it up
-		late.store.Await(t.Context(), transport.OutcomeKey(0, 0))
-		return asks()
-	}
-	for i, err := range c.run(t.Context(), 1) {
-		if err != nil {
-			t.Fatalf("owner %d: %v", i+1, err)
-		}
-	}
-	c.check(t, 1)
-	if !slices.Equal(late.at[0], []int{1, 1, 1}) {
-		t.Errorf("the sums were made in attempts %d; want 1", late.at[0])
-	}
-}
-
 // An owner that asks something else is named by the others, and names them. Nobody reads a sum.
 func TestOtherContexts(t *testing.T) {
 	c := newCrowd(t, 3)
@@ -578,12 +552,49 @@ func TestJournalTails(t *testing.T) {
 			t.Errorf("%d bytes: %d are whole; want %d", n, j.size, want)
 		}
 	}
-	for at := frameBytes; at < int(ends[3]); at++ {
+	for at := range int(ends[3]) { // lengths, too
 		b := bytes.Clone(all)
 		b[at] ^= 1
-		j, err := open(b)
-		if err == nil && j.size > int64(at) {
+		if j, err := open(b); err == nil {
 			t.Errorf("byte %d is damaged, and %d bytes are read", at, j.size)
 		}
+	}
+}
+
+// What a process reads of a journal stays there when the power goes, also if the sync of the process before it failed.
+func TestJournalAfterFailedSync(t *testing.T) {
+	head := [sha256.Size]byte{1}
+	failed := 0
+	for call := 0; ; call++ {
+		disk := simdisk.New(uint64(call))
+		work := func() error {
+			j, err := openJournal(disk, journalPath, head)
+			if err != nil {
+				return err
+			}
+			return errors.Join(j.part(0, 0, partRecord{charged: 1, n: 500}, make([]byte, 4000)), j.f.Close())
+		}
+		disk.Start(map[int]simdisk.Fault{call: simdisk.EIO})
+		if err := work(); err != nil {
+			failed++
+		} else if disk.Calls() <= call {
+			break
+		}
+		var seen [2]int
+		for k := range seen {
+			disk.Start(nil)
+			j, err := openJournal(disk, journalPath, head)
+			if err != nil {
+				t.Fatalf("call %d: %v", call, err)
+			}
+			seen[k] = len(j.attempts)
+			disk.Cut(true)
+		}
+		if seen[1] < seen[0] {
+			t.Errorf("call %d: a part was read, and is lost with the power", call)
+		}
+	}
+	if failed < 5 {
+		t.Errorf("%d calls failed", failed)
 	}
 }

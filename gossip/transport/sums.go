@@ -52,7 +52,7 @@ func (n *Network) Signed(config Config, owner int, key string, b []byte) ([]byte
 	}
 	text := b[:len(b)-ed25519.SignatureSize]
 	if _, err := signed(config, n.key(owner), slices.Concat([]byte(key), []byte{' '}, b)); err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s of %s: %w", key, n.Owners[owner].Name, err)
 	}
 	return text, nil
 }
@@ -94,8 +94,11 @@ func (c *Claim) text() []byte {
 // claim reads an owner's claim.
 func (n *Network) claim(config Config, owner, attempt, sum int, b []byte) (c Claim, err error) {
 	text, err := n.Signed(config, owner, PartKey(owner, attempt, sum), b)
-	if err != nil || len(text) != claimBytes-ed25519.SignatureSize {
-		return c, fmt.Errorf("%s: %w", PartKey(owner, attempt, sum), ErrForged)
+	if err != nil {
+		return c, err
+	}
+	if len(text) != claimBytes-ed25519.SignatureSize {
+		return c, fmt.Errorf("%s of %s: %w", PartKey(owner, attempt, sum), n.Owners[owner].Name, ErrForged)
 	}
 	c.Numbers = int(binary.LittleEndian.Uint64(text))
 	copy(c.Context[:], text[8:])

@@ -56,6 +56,9 @@ var table = map[string][]string{
 	// The file system below what holds budget.
 	"internal/vfs": {},
 
+	// The frames of journals.
+	"internal/frame": {},
+
 	// What a person wrote: specs, schemas and their positions; the public description of a table.
 	"config": {"internal/readfile"},
 	"schema": join(words, []string{"config", "internal/chart", "internal/readfile", "internal/scatter"}),
@@ -112,7 +115,7 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/runlog":     {"privacy", "privacy/account", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
+	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Private figures of a model, from noisy numbers.
@@ -126,7 +129,7 @@ var table = map[string][]string{
 	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// Sums of masked parts over the store, for the private oracle of each owner.
-	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "internal/readfile", "internal/vfs"},
+	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "internal/frame", "internal/readfile", "internal/vfs"},
 
 	// The gate to tables.
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},

@@ -106,3 +106,21 @@ func MkdirAll(disk FS, dir string, mode fs.FileMode) error {
 		}
 	}
 }
+
+// Rewrite writes the content of a file where it stands. After a sync that failed, systems take pages for written that are not, and
+// another sync does nothing for them: a file that another process wrote is durable after Rewrite and Sync.
+func Rewrite(f File) error {
+	b := make([]byte, 1<<16)
+	for at := int64(0); ; {
+		n, err := f.ReadAt(b, at)
+		if _, err := f.WriteAt(b[:n], at); err != nil {
+			return err
+		}
+		if at += int64(n); err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/sottodp/sotto/internal/frame"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
@@ -50,12 +50,7 @@ type Activation struct {
 	State     []float64 // the owner's vector after the round
 }
 
-// A journal is a line of magic and then frames, little-endian:
-//
-//	length of the body  4 bytes
-//	CRC-32C             4 bytes, of the length
-//	CRC-32C             4 bytes, of the body
-//	body                kind (1 byte), then its fields
+// A journal is a line of magic and then frames (package frame). A body is its kind, of one byte, and its fields.
 //
 // The first frame is the head. Opening a journal to continue it cuts off an end that a crash tore. Damage
 // elsewhere is an error, since what was released must not be drawn again.
@@ -69,9 +64,8 @@ const (
 )
 
 const (
-	frameHead = 12
-	maxDim    = 1 << 26
-	maxFrame  = 1 << 30 // bytes: far above an activation with vectors of maxDim numbers
+	maxDim   = 1 << 26
+	maxFrame = 1 << 30 // bytes: far above an activation with vectors of maxDim numbers
 )
 
 // A Journal makes what an owner releases to others durable before it is published (R5): after a crash the
@@ -140,7 +134,7 @@ func (d Disk) OpenJournal(path string, head JournalHead) (j *Journal, past *Jour
 	if err = r.each(func(a *Activation) { j.charged += len(a.Batches) }); err != nil {
 		return nil, nil, err
 	}
-	if err = errors.Join(f.Truncate(r.offset), rewrite(f), f.Sync()); err != nil {
+	if err = errors.Join(f.Truncate(r.offset), vfs.Rewrite(f), f.Sync()); err != nil {
 		return nil, nil, err
 	}
 	if _, err = f.Seek(r.offset, io.SeekStart); err != nil {
@@ -243,16 +237,13 @@ func (j *Journal) Flush() error {
 
 // begin starts a frame.
 func (j *Journal) begin(kind byte) []byte {
-	return append(append(j.frame[:0], make([]byte, frameHead)...), kind)
+	return append(frame.Begin(j.frame[:0]), kind)
 }
 
 // seal fills a frame's head.
 func (j *Journal) seal(b []byte) []byte {
 	j.frame = b
-	binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHead))
-	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[:4], castagnoli))
-	binary.LittleEndian.PutUint32(b[8:], crc32.Checksum(b[frameHead:], castagnoli))
-	return b
+	return frame.Seal(b)
 }
 
 func (j *Journal) write(b []byte) error {
@@ -312,55 +303,19 @@ func (r *JournalReader) damaged(at int64) error {
 
 // next returns the body of the next frame; io.EOF at the end, also if the end is torn.
 func (r *JournalReader) next() ([]byte, error) {
-	var head [frameHead]byte
-	rest := r.size - r.offset
-	if rest < frameHead {
-		return nil, io.EOF
-	}
-	if _, err := r.f.ReadAt(head[:], r.offset); err != nil {
-		return nil, err
-	}
-	n := int64(binary.LittleEndian.Uint32(head[:]))
+	body, err := frame.Read(r.f, r.offset, r.size, maxFrame)
 	switch {
-	case crc32.Checksum(head[:4], castagnoli) != binary.LittleEndian.Uint32(head[4:]):
-		// The length itself is damaged: the end is torn, unless a whole frame follows.
-		if r.wholeAfter(r.offset) {
-			return nil, r.damaged(r.offset)
-		}
+	case err == frame.ErrTorn:
 		return nil, io.EOF
-	case n < 1 || n > rest-frameHead:
-		return nil, io.EOF
-	case n > maxFrame:
-		return nil, readfile.Refuse(r.path, fmt.Sprintf("a frame of %d bytes at byte %d", n, r.offset), fmt.Sprintf("at most %d MiB", maxFrame>>20))
-	}
-	body := make([]byte, n)
-	if _, err := r.f.ReadAt(body, r.offset+frameHead); err != nil {
+	case err == frame.ErrDamaged:
+		return nil, r.damaged(r.offset)
+	case err == frame.ErrLong:
+		return nil, readfile.Refuse(r.path, fmt.Sprintf("a longer frame at byte %d", r.offset), fmt.Sprintf("at most %d MiB", maxFrame>>20))
+	case err != nil:
 		return nil, err
 	}
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
-		if n == rest-frameHead {
-			return nil, io.EOF
-		}
-		return nil, r.damaged(r.offset)
-	}
-	r.offset += frameHead + n
+	r.offset += frame.Head + int64(len(body))
 	return body, nil
-}
-
-// wholeAfter reports whether an intact frame begins anywhere after that byte.
-func (r *JournalReader) wholeAfter(at int64) bool {
-	rest := make([]byte, r.size-at)
-	if _, err := r.f.ReadAt(rest, at); err != nil {
-		return true // unreadable: cut nothing off
-	}
-	for b := rest[1:]; len(b) > frameHead; b = b[1:] {
-		n := int(binary.LittleEndian.Uint32(b))
-		if n > 0 && n <= len(b)-frameHead && crc32.Checksum(b[:4], castagnoli) == binary.LittleEndian.Uint32(b[4:]) &&
-			crc32.Checksum(b[frameHead:frameHead+n], castagnoli) == binary.LittleEndian.Uint32(b[8:]) {
-			return true
-		}
-	}
-	return false
 }
 
 // Next returns the next activation; io.EOF after the last.

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -173,28 +172,11 @@ func (d Disk) Sync(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(rewrite(f), f.Sync(), f.Close()); err != nil {
+		if err := errors.Join(vfs.Rewrite(f), f.Sync(), f.Close()); err != nil {
 			return err
 		}
 	}
 	return d.FS.SyncDir(dir)
-}
-
-// rewrite writes the content of a file where it stands.
-func rewrite(f vfs.File) error {
-	b := make([]byte, 1<<16)
-	for at := int64(0); ; {
-		n, err := f.ReadAt(b, at)
-		if _, err := f.WriteAt(b[:n], at); err != nil {
-			return err
-		}
-		if at += int64(n); err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // truncate cuts a file off, durably, before anything is written after its end. The file must exist.

@@ -234,6 +234,9 @@ func calibrateFilter(noise *float64, terms Terms, plan func(noise float64) priva
 	} else {
 		*noise, f, err = account.CalibrateFilter(terms.Budget, plan)
 	}
+	if err == nil {
+		_, err = terms.Accountant.Loss(f, terms.Budget.Adjacency) // with retries (account.Retrying) a filter has no theorem
+	}
 	if err != nil {
 		return f, Gradient{}.refusal(err)
 	}

@@ -37,6 +37,7 @@ type wire struct {
 	Part      *string           `json:"part,omitempty"`
 	Owners    *int              `json:"owners,omitempty"`
 	Colluders *int              `json:"colluders,omitempty"`
+	Retries   *int              `json:"retries,omitempty"`
 }
 
 // MarshalEvent writes the canonical form of a valid event: equal events give
@@ -86,6 +87,9 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Shared:
 		w = wire{Event: "shared", Owners: &e.Owners, Colluders: &e.Colluders}
+		w.Of, err = marshalEvent(e.Of, depth+1)
+	case Retried:
+		w = wire{Event: "retried", Retries: &e.Retries}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Continued:
 		w = wire{Event: "continued"}
@@ -251,6 +255,8 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	case "shared":
 		e = Shared{whole("owners", w.Owners), whole("colluders", w.Colluders), inner()}
 		used.Owners, used.Colluders, used.Of = w.Owners, w.Colluders, w.Of
+	case "retried":
+		e, used.Retries, used.Of = Retried{Retries: whole("retries", w.Retries), Of: inner()}, w.Retries, w.Of
 	case "continued":
 		e = Continued{}
 	case "repeated":
@@ -290,7 +296,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
 		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
 		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
-		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || w.Owners != used.Owners || w.Colluders != used.Colluders || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
+		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || w.Owners != used.Owners || w.Colluders != used.Colluders || w.Retries != used.Retries || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
 		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
 	}
 	if err := e.Validate(); err != nil {
@@ -300,7 +306,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 }
 
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part", "owners", "colluders"}
+var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part", "owners", "colluders", "retries"}
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.

@@ -93,6 +93,13 @@ type (
 		Owners, Colluders int
 		Of                Event
 	}
+	// Retried: the plan Of, and beside it up to Retries of its batches once more: attempts that were charged and then
+	// given up. Which batches may depend on all that was seen, and each is made as a whole, on a fresh sample with fresh noise. A
+	// batch is a release, or what a Composed below the outermost holds, without repetitions and samples in it.
+	Retried struct {
+		Of      Event
+		Retries int
+	}
 	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among,
 	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
 	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
@@ -140,6 +147,7 @@ func (Composed) event()       {}
 func (Repeated) event()       {}
 func (Parallel) event()       {}
 func (Shared) event()         {}
+func (Retried) event()        {}
 func (Tuned) event()          {}
 func (NonPrivate) event()     {}
 func (Filtered) event()       {}
@@ -316,6 +324,25 @@ func Alone(e Event) Event {
 	})
 }
 
+// Validate: Retries ≥ 0, and the plan is valid and has no retries of its own.
+func (e Retried) Validate() error {
+	if e.Retries < 0 {
+		return fmt.Errorf("retried: retries is %d; allowed is 0 or more", e.Retries)
+	}
+	if err := validInner("retried", e.Of); err != nil {
+		return err
+	}
+	return single("retried", e.Of)
+}
+
+// single refuses a plan with retries inside of another event.
+func single(where string, e Event) error {
+	if Contains[Retried](e) {
+		return fmt.Errorf("%s: holds a plan with retries; allowed are single releases", where)
+	}
+	return nil
+}
+
 // Validate: Among is not empty and valid, and holds no filter; Eta > −1 and finite, 0 < Gamma < 1.
 func (e Tuned) Validate() error {
 	if len(e.Among) == 0 {
@@ -384,7 +411,7 @@ func whole(where string, e Event) error {
 	if Contains[Parallel](e) {
 		return fmt.Errorf("%s: holds what was asked of a part of the table; allowed are releases of all its records", where)
 	}
-	return nil
+	return single(where, e)
 }
 
 func validInner(where string, e Event) error {
@@ -418,6 +445,9 @@ func (e Allocated) String() string {
 func (e Parallel) String() string { return fmt.Sprintf("on part %s: %v", e.Part, e.Of) }
 func (e Shared) String() string {
 	return fmt.Sprintf("Shared(%d owners, %d colluders, %v)", e.Owners, e.Colluders, e.Of)
+}
+func (e Retried) String() string {
+	return fmt.Sprintf("%v, and up to %d batches of it once more", e.Of, e.Retries)
 }
 func (e Continued) String() string  { return "one more batch of the epoch" }
 func (e Repeated) String() string   { return fmt.Sprintf("%d × %v", e.Count, e.Of) }
@@ -490,6 +520,9 @@ func Equal(a, b Event) bool {
 	case Shared:
 		b, ok := b.(Shared)
 		return ok && a.Owners == b.Owners && a.Colluders == b.Colluders && Equal(a.Of, b.Of)
+	case Retried:
+		b, ok := b.(Retried)
+		return ok && a.Retries == b.Retries && Equal(a.Of, b.Of)
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)

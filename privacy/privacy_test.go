@@ -48,6 +48,7 @@ var stored = []Event{
 	Continued{},
 	Parallel{"holdout", Composed{Gaussian{2}, PoissonSampled{0.5, Gaussian{1}}}},
 	PoissonSampled{0.01, Shared{10, 3, GaussianSum{2, 1}}},
+	Retried{Repeated{60, PoissonSampled{0.01, Shared{10, 3, Gaussian{2}}}}, 6},
 }
 
 func TestStoredForms(t *testing.T) {
@@ -94,7 +95,7 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 16
+		kinds := 17
 		if depth == 0 {
 			kinds = 9
 		}
@@ -132,6 +133,8 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), inSample(depth-1).Draw(t, "of")}
 		case 10:
 			return Allocated{rapid.IntRange(2, math.MaxInt).Draw(t, "batches"), inSample(depth-1).Draw(t, "of")}
+		case 15:
+			return Retried{anyEvent(depth-1).Filter(func(e Event) bool { return !Contains[Retried](e) }).Draw(t, "of"), rapid.IntRange(0, math.MaxInt).Draw(t, "retries")}
 		case 11:
 			return Continued{}
 		case 13:
@@ -146,7 +149,7 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 
 // inSample draws one that may be asked of a sample.
 func inSample(depth int) *rapid.Generator[Event] {
-	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) && !Contains[Parallel](e) })
+	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) && !Contains[Parallel](e) && !Contains[Retried](e) })
 }
 
 func TestRoundTrip(t *testing.T) {

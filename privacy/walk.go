@@ -21,6 +21,8 @@ func inside(e Event) []Event {
 		return []Event{e.Of}
 	case Shared:
 		return []Event{e.Of}
+	case Retried:
+		return []Event{e.Of}
 	case Gaussian, GaussianSum, Laplace, PureDP, AboveThreshold, Select, ApproxDP, Continued, NonPrivate, Filtered, nil:
 		return nil
 	}
@@ -53,6 +55,9 @@ func with(e Event, parts []Event) Event {
 	case Shared:
 		e.Of = parts[0]
 		return e
+	case Retried:
+		e.Of = parts[0]
+		return e
 	}
 	return e // inside lists none
 }
@@ -60,7 +65,7 @@ func with(e Event, parts []Event) Event {
 // Single says whether e is a single release, not made of other events.
 func Single(e Event) bool {
 	switch e.(type) {
-	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated, Parallel, Shared:
+	case Composed, Tuned, Repeated, PoissonSampled, FixedSampled, Allocated, Parallel, Shared, Retried:
 		return false
 	}
 	return true

@@ -89,7 +89,7 @@ func TestInside(t *testing.T) {
 			t.Errorf("%v is a single release", e)
 		}
 	}
-	for _, e := range []Event{PoissonSampled{1, Gaussian{1}}, FixedSampled{1, 1, Gaussian{1}}, Allocated{2, Gaussian{1}}, Composed{Gaussian{1}}, Repeated{1, Gaussian{1}}, Tuned{Among: []Event{Gaussian{1}}}} {
+	for _, e := range []Event{PoissonSampled{1, Gaussian{1}}, FixedSampled{1, 1, Gaussian{1}}, Allocated{2, Gaussian{1}}, Composed{Gaussian{1}}, Repeated{1, Gaussian{1}}, Tuned{Among: []Event{Gaussian{1}}}, Retried{Gaussian{1}, 1}} {
 		if Single(e) || len(inside(e)) != 1 || !Equal(with(e, inside(e)), e) {
 			t.Errorf("%v is made of one", e)
 		}

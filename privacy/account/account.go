@@ -169,6 +169,8 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		return looks(e.Of)
 	case privacy.Shared:
 		return looks(e.Of)
+	case privacy.Retried:
+		return looks(e.Of)
 	case privacy.Continued:
 		return false, nil
 	case privacy.Tuned:
@@ -186,6 +188,17 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 func trivial(a Accountant, e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if err := check(e, adj); err != nil {
 		return nil, err
+	}
+	if privacy.Contains[privacy.Retried](e) {
+		all, refused, why := spelled(e)
+		if refused != nil {
+			return nil, unsupported(a, refused, adj, why)
+		}
+		l, err := a.Loss(all, adj)
+		if err != nil {
+			return nil, err
+		}
+		return bound{l, 0, []string{"retries"}}, nil
 	}
 	switch releases, look := looks(e); {
 	case look != nil:
@@ -231,8 +244,14 @@ func fixedWhole(e privacy.Event) (found privacy.Event) {
 	return found
 }
 
-// pooled is e with all of the noise that owners share, as those see it who see only sums. PROOFS.md#shared.
+// pooled is e with retries as what they may cost, and with all of the noise that owners share, as those see it who see only sums. Where that
+// has no theorem it is e, which trivial refuses. PROOFS.md#retries, PROOFS.md#shared.
 func pooled(e privacy.Event) privacy.Event {
+	if privacy.Contains[privacy.Retried](e) && e.Validate() == nil {
+		if all, refused, _ := spelled(e); refused == nil {
+			e = all
+		}
+	}
 	if !privacy.Contains[privacy.Shared](e) || e.Validate() != nil || sharedSample(e) != nil {
 		return e
 	}

@@ -14,6 +14,9 @@ func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
 	if !privacy.Contains[privacy.Parallel](e) {
 		return nil
 	}
+	if _, refused, _ := spelled(e); refused != nil { // trivial says so
+		return nil
+	}
 	if adj == privacy.ReplaceOne {
 		return []privacy.Event{seenBy(e, func(string) bool { return true })}
 	}

@@ -40,8 +40,11 @@ type Plan struct {
 	whole    privacy.Event
 	gaps     bool
 	next     cursor
-	spare    []frame // memory for looking ahead
-	epoch    int     // batches that the epoch charged last has left
+	spare    []frame          // memory for looking ahead
+	epoch    int              // batches that the epoch charged last has left
+	kinds    privacy.Composed // of a plan with retries: what one of them may release; else nil
+	retries  int              // left
+	last     privacy.Event    // charged
 	charges  int
 	releases int
 }
@@ -66,7 +69,19 @@ func NewPlan(plan privacy.Event, a Accountant, b privacy.Budget) (*Plan, error) 
 	}
 	claim := b
 	claim.Epsilon = math.Min(epsilon, b.Epsilon)
-	return &Plan{budget: b, claim: claim, whole: plan, next: newCursor(plan)}, nil
+	p := newPlan(plan)
+	p.budget, p.claim = b, claim
+	return p, nil
+}
+
+// newPlan is the meter of a plan that is not certified.
+func newPlan(plan privacy.Event) *Plan {
+	p := &Plan{whole: plan}
+	if r, ok := plan.(privacy.Retried); ok {
+		p.whole, p.kinds, p.retries = r.Of, allowance(r.Of), r.Retries
+	}
+	p.next = newCursor(p.whole)
+	return p
 }
 
 // AllowGaps lets charges leave releases of a plan out: it passes over those before the one that is charged, and forgoes them. What
@@ -94,6 +109,7 @@ func (p *Plan) Charged() int { return p.charges }
 // how the two group their releases into compositions and repetitions makes no
 // difference. Otherwise the error wraps ErrNotPlanned, or privacy.ErrExhausted
 // where the plan has come to its end, or with gaps to the last of what is asked. To resume a run, charge its events again.
+// A plan with retries takes a batch that it does not hold next, and that was charged last, as a retry. PROOFS.md#retries.
 // An epoch of random allocation is charged with its first batch, and privacy.Continued for each other, until another charge ends it.
 func (p *Plan) Charge(e privacy.Event) error {
 	if e == nil {
@@ -109,11 +125,16 @@ func (p *Plan) Charge(e privacy.Event) error {
 	}
 	after := p.next.clone(p.spare)
 	planned, more := after.step()
-	if more && privacy.Equal(planned, e) { // the common case
+	if more && privacy.Equal(planned, e) && p.kinds == nil { // the common case
 		return p.admit(e, after, 1)
 	}
 	if err := e.Validate(); err != nil {
 		return fmt.Errorf("plan: %w", err)
+	}
+	if p.kinds != nil {
+		if done, err := p.retry(e); done {
+			return err
+		}
 	}
 	if !more && !empty(e) {
 		return fmt.Errorf("plan: it has come to its end: %w", privacy.ErrExhausted)
@@ -123,6 +144,9 @@ func (p *Plan) Charge(e privacy.Event) error {
 	n := 0
 	for want, more := asked.step(); more; want, more = asked.step() {
 		if err := p.find(&after, want); err != nil {
+			if p.kinds != nil && p.again(e) {
+				return fmt.Errorf("plan: all of its retries were made: %w", privacy.ErrExhausted)
+			}
 			return fmt.Errorf("plan: after %d releases, %w", p.releases+n, err)
 		}
 		n++
@@ -154,7 +178,7 @@ func (p *Plan) find(next *cursor, want privacy.Event) error {
 }
 
 func (p *Plan) admit(e privacy.Event, after cursor, releases int) error {
-	p.epoch = 0
+	p.epoch, p.last = 0, e
 	if part, ok := e.(privacy.Parallel); ok {
 		e = part.Of
 	}
@@ -196,6 +220,15 @@ func sameLeaf(a, b privacy.Event) bool {
 	default:
 		return false
 	}
+	return sameSteps(in, out)
+}
+
+// sameReleases says whether a and b are the same releases, in any grouping.
+func sameReleases(a, b privacy.Event) bool {
+	return privacy.Equal(a, b) || sameSteps(newCursor(a), newCursor(b))
+}
+
+func sameSteps(in, out cursor) bool {
 	for {
 		p, more := in.step()
 		q, more2 := out.step()

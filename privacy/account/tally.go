@@ -163,6 +163,9 @@ func partOf(plan, e privacy.Event, exact int) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
+	if p, ok := plan.(privacy.Retried); ok {
+		return partOfRetried(p, e, exact)
+	}
 	if p, ok := plan.(privacy.Repeated); ok {
 		if c, ok := e.(privacy.Repeated); ok && c.Count <= p.Count && privacy.Equal(p.Of, c.Of) {
 			return nil

@@ -23,6 +23,7 @@ var theorems = []Theorem{
 	{"adjacency", "Neighbours and sensitivity", "definition"},
 	{"parallel", "Parts of a divided table", "McSherry 2009; own proof"},
 	{"shared", "Noise that owners share", "own proof"},
+	{"retries", "Batches that are made once more", "own proof"},
 	{"non-private", "An access without noise", "definition"},
 	{"pure-composition", "Composition of pure ε", "Dwork, McSherry, Nissim, Smith 2006"},
 	{"pure-laplace", "Laplace noise is 1/b-private", "Dwork, McSherry, Nissim, Smith 2006"},

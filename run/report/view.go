@@ -438,6 +438,8 @@ func phrase(e privacy.Event, inside []string) string {
 		return fmt.Sprintf("on the part %q of the records: %s", e.Part, inside[0])
 	case privacy.Shared:
 		return fmt.Sprintf("%s, of which each of %s owners added a share, and of which %s owners may know theirs", inside[0], integer(e.Owners), integer(e.Colluders))
+	case privacy.Retried:
+		return fmt.Sprintf("%s; and up to %s of these batches once more, where an owner was missing", inside[0], integer(e.Retries))
 	case privacy.Repeated:
 		return fmt.Sprintf("%s times %s", integer(e.Count), inside[0])
 	case privacy.Composed:

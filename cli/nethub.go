@@ -26,8 +26,10 @@ Owners connect by TLS 1.3 with the certificate and the JWT of sotto net invite. 
 with whom, and is trusted with nothing else. It can be stopped and started at any time, and loads a changed hub.json
 (sotto net revoke) at once.
 
-A NATS cluster with JetStream can replace it: --conf writes the configuration of its servers, and --cluster creates the
-store there, once.`,
+In a network of mode sum the hub also adds up the owners' masked vectors, and reads none of them.
+
+A NATS cluster with JetStream can replace the hub of a network of the other mode: --conf writes the configuration of
+its servers, and --cluster creates the store there, once.`,
 		Example: "  sotto hub hub.json --dir hub --host 0.0.0.0\n  sotto hub hub.json --conf /etc/nats/sotto\n  sotto hub hub.json --cluster tls://a.example.org:4222,tls://b.example.org:4222",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,13 +41,17 @@ store there, once.`,
 			case cluster != "" && conf != "", cluster+conf != "" && o.Dir != "":
 				return usageError("found several of --dir, --cluster and --conf; allowed is one: a single hub, the store at a cluster, or the configuration of one")
 			case conf != "":
-				return keys.Configure(conf)
+				if err := keys.Configure(conf); errors.Is(err, transport.ErrAdds) {
+					return usageError("--conf: %v", err)
+				} else {
+					return err
+				}
 			case cluster != "":
 				if replicas < 1 || replicas > 5 {
 					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
 				}
 				full, err := transport.Found(c.Context(), keys, cluster, replicas)
-				if errors.Is(err, transport.ErrURL) {
+				if errors.Is(err, transport.ErrURL) || errors.Is(err, transport.ErrAdds) {
 					return usageError("--cluster: %v", err)
 				} else if err != nil {
 					return err

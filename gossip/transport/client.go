@@ -46,8 +46,12 @@ func Dial(ctx context.Context, c *Credentials, url string) (*Client, error) {
 
 // NewClient returns an owner's client over a link, which its Close closes.
 func NewClient(l Link, c *Credentials) (*Client, error) {
-	r := &Client{link: l, n: &c.Network}
-	return r, l.Subscribe(listens(r.n, c.Owner), r.hear)
+	return newClient(l, &c.Network, listens(&c.Network, c.Owner))
+}
+
+func newClient(l Link, n *Network, patterns []string) (*Client, error) {
+	r := &Client{link: l, n: n}
+	return r, l.Subscribe(patterns, r.hear)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -27,12 +27,18 @@ func starts(err error) bool {
 	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount || errors.Is(err, nats.ErrNoResponders)
 }
 
+// ErrAdds says why a cluster cannot replace the hub of a network.
+var ErrAdds = errors.New("the hub of a network of mode sum adds up what the owners mask, and a NATS cluster only stores: run sotto hub with --dir")
+
 // Found makes the store of a network, with that many copies, at somebody else's NATS cluster instead of a
 // hub. Its servers know the network from what Configure wrote. full returns the owners that have stored
 // more than the training needs.
 func Found(ctx context.Context, k *HubKeys, urls string, replicas int) (full []string, err error) {
 	if _, err := hubHosts(urls); err != nil {
 		return nil, err
+	}
+	if k.Network.Mode == ModeSum {
+		return nil, ErrAdds
 	}
 	options, err := k.Pass.options(&k.Network)
 	if err != nil {
@@ -69,6 +75,9 @@ const confFile = "nats.conf"
 // Configure writes what a nats-server of a cluster needs for the network into a directory:
 // nats.conf, which its own configuration includes, and the certificates that it names.
 func (k *HubKeys) Configure(dir string) error {
+	if k.Network.Mode == ModeSum {
+		return ErrAdds
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type Hub struct {
 	network *Network
 	nc      *nats.Conn      // inside this process
 	told    map[string]bool // stores that are full
+	adding  *adding         // nil but in a network of mode sum
 	URL     string
 }
 
@@ -154,9 +155,12 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		return nil, fmt.Errorf("the hub did not start at %s with the store in %s", at, o.Dir)
 	}
 	h := &Hub{s: s, gate: g, network: &k.Network, told: map[string]bool{}}
-	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User))
+	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User), nats.MaxReconnects(-1))
 	if err == nil {
 		err = streams(ctx, h.nc, &k.Network, 1)
+	}
+	if err == nil && k.Network.Mode == ModeSum {
+		h.adding, err = startAdding(h.nc, &k.Network)
 	}
 	if err == nil {
 		if s.AcceptLoop(make(chan struct{})); s.Addr() == nil {
@@ -289,7 +293,7 @@ func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error
 		c := jetstream.StreamConfig{
 			Name: n.stream(s.key), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
 			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // an append-only store: written once
-			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+			DenyDelete: true, DenyPurge: !s.emptied, AllowDirect: true, // owners may not purge anyway
 			RePublish: &jetstream.RePublish{Source: n.subject(kind, "in", ">"), Destination: n.subject(kind, "out", ">")},
 		}
 		if s.messages > 0 {
@@ -314,8 +318,19 @@ func (h *Hub) Stored() uint64 {
 	return info.Messages
 }
 
+// GivenUp returns why the hub has given attempts up since the last call, each once (network.mode: sum).
+func (h *Hub) GivenUp() []string {
+	if h.adding == nil {
+		return nil
+	}
+	return h.adding.texts()
+}
+
 // Close stops the hub. Its store stays.
 func (h *Hub) Close() {
+	if h.adding != nil {
+		h.adding.close()
+	}
 	if h.nc != nil {
 		h.nc.Close()
 	}
@@ -335,26 +350,44 @@ func (n *Network) inbox(owner int) string { return fmt.Sprintf("_INBOX.%s.%d", n
 func permissions(n *Network, owner int) jwt.Permissions {
 	own := fmt.Sprint(owner)
 	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
+	sub := jwt.Permission{Allow: append(listens(n, owner), n.inbox(owner)+".>")}
+	if n.Mode == ModeSum {
+		write := append(n.ownSubjects(owner), n.subject("sum", "in", own+".here.*"), n.subject("sum", "in", own+".stop.*.*"), n.subject("sum", "in", own+".part.*.*"))
+		if sumChunks(n.Limits.Sums.Numbers) > 1 {
+			write = append(write, n.subject("sum", "in", own+".part.*.*.*"))
+		}
+		return jwt.Permissions{Pub: jwt.Permission{Allow: append(write, read("sum", own+".>"), read("all", ">"), read("own", ">"), read("hub", "*"))}, Sub: sub}
+	}
 	write := []string{n.subject("dec", "in", "*."+own+".*"), n.subject("dec", "in", "*.*."+own)}
 	if n.Limits == nil {
 		write = append(write, n.subject("rel", "in", own+".>"), n.subject("own", "in", own+".>"))
 	} else { // no other keys than the schedule's have this form
-		chunk := ""
-		if chunksOf(n.Limits.Dim) > 1 {
-			chunk = ".*"
-		}
-		write = append(write, n.subject("rel", "in", own+".*.*"+chunk), n.subject("own", "in", own+"."+Model+chunk))
-		for _, word := range words {
-			write = append(write, n.subject("own", "in", own+"."+word))
-		}
-		write = append(write, read("hub", "*"))
+		write = append(write, n.subject("rel", "in", own+".*.*"+n.chunkOf()))
+		write = append(append(write, n.ownSubjects(owner)...), read("hub", "*"))
 	}
 	return jwt.Permissions{
 		Pub: jwt.Permission{Allow: append(write,
 			read("rel", own+".>"), read("rel", "*."+own+".>"), read("dec", "*."+own+".*"), read("dec", "*.*."+own), read("own", ">"),
 		)},
-		Sub: jwt.Permission{Allow: append(listens(n, owner), n.inbox(owner)+".>")},
+		Sub: sub,
 	}
+}
+
+// chunkOf is what the keys of a vector have at their end.
+func (n *Network) chunkOf() string {
+	if chunksOf(n.Limits.Dim) > 1 {
+		return ".*"
+	}
+	return ""
+}
+
+// ownSubjects are those on which an owner says what all read.
+func (n *Network) ownSubjects(owner int) []string {
+	all := []string{n.subject("own", "in", fmt.Sprint(owner, ".", Model, n.chunkOf()))}
+	for _, word := range words {
+		all = append(all, n.subject("own", "in", fmt.Sprint(owner, ".", word)))
+	}
+	return all
 }
 
 // reads begins the subject with which a key of that kind is read. It names the stream, or any
@@ -368,14 +401,23 @@ func (n *Network) reads(kind string) string {
 
 // kinds are those of keys.
 func (n *Network) kinds() []string {
-	if n.Limits == nil {
+	switch {
+	case n.Limits == nil:
 		return []string{"rel", "dec", "own"}
+	case n.Mode == ModeSum:
+		return []string{"own", "hub", "sum", "all"}
 	}
 	return []string{"rel", "dec", "own", "hub"}
 }
 
+// fromHub says whether only the hub writes keys of a kind.
+func fromHub(kind string) bool { return kind == "hub" || kind == "all" }
+
 // listens are the subjects on which an owner hears what is stored.
 func listens(n *Network, owner int) []string {
+	if n.Mode == ModeSum {
+		return []string{n.subject("own", "out", ">"), n.subject("hub", "out", "*"), n.subject("all", "out", ">")}
+	}
 	own := fmt.Sprint(owner)
 	all := []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
 	if n.Limits != nil {
@@ -395,11 +437,13 @@ func exports(n *Network) (all jwt.Exports) {
 		if n.Limits != nil {
 			read = jwt.Subject(n.reads(kind) + n.subject(kind, "in", ">"))
 		}
-		all.Add(
-			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "in", ">")), Type: jwt.Service},
-			&jwt.Export{Subject: read, Type: jwt.Service},
-			&jwt.Export{Subject: jwt.Subject(n.subject(kind, "out", ">")), Type: jwt.Stream},
-		)
+		all.Add(&jwt.Export{Subject: read, Type: jwt.Service})
+		if !fromHub(kind) {
+			all.Add(&jwt.Export{Subject: jwt.Subject(n.subject(kind, "in", ">")), Type: jwt.Service})
+		}
+		if kind != "sum" { // parts go to the hub only
+			all.Add(&jwt.Export{Subject: jwt.Subject(n.subject(kind, "out", ">")), Type: jwt.Stream})
+		}
 	}
 	return all
 }

@@ -17,6 +17,11 @@ import (
 // ownKeys founds a network of n owners with keys of their own, and gives each owner its credentials.
 func ownKeys(t testing.TB, n int) (*Organizer, []*OwnerKey, []*Credentials) {
 	t.Helper()
+	return ownKeysFor(t, n, nil)
+}
+
+func ownKeysFor(t testing.TB, n int, limits *Limits) (*Organizer, []*OwnerKey, []*Credentials) {
+	t.Helper()
 	var keys []*OwnerKey
 	var requests []*Request
 	for _, name := range names(n) {
@@ -26,7 +31,7 @@ func ownKeys(t testing.TB, n int) (*Organizer, []*OwnerKey, []*Credentials) {
 		}
 		keys, requests = append(keys, k), append(requests, k.Request())
 	}
-	o, err := NewNetworkWithKeys("", requests, map[string]string{"privacy": "a hash"}, nil)
+	o, err := NewNetworkWithKeys("", requests, map[string]string{"privacy": "a hash"}, limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,21 @@ import (
 // that no owner uses up the storage of another. They follow from the agreement. Networks of earlier
 // builds have none.
 type Limits struct {
-	Dim     int      `json:"dim"`             // numbers of a vector
-	Rounds  int      `json:"rounds"`          // of the schedule
-	Vectors []int    `json:"vectors"`         // for each owner, the most that it sends to peers
-	Edges   [][2]int `json:"edges,omitempty"` // pairs who may exchange, the lower owner first; none: all pairs
+	Dim int `json:"dim"` // numbers of a vector
+
+	// Of a network whose owners exchange vectors.
+	Rounds  int      `json:"rounds,omitempty"`  // of the schedule
+	Vectors []int    `json:"vectors,omitempty"` // for each owner, the most that it sends to peers
+	Edges   [][2]int `json:"edges,omitempty"`   // pairs who may exchange, the lower owner first; none: all pairs
+
+	Sums *SumLimits `json:"sums,omitempty"` // of a network of mode sum
+}
+
+// SumLimits state the most that owners add up.
+type SumLimits struct {
+	Attempts int `json:"attempts"` // at all batches, without the one that ends a run whose retries are used up
+	Sums     int `json:"sums"`     // of an attempt
+	Numbers  int `json:"numbers"`  // of a sum
 }
 
 // ErrFull says that an owner has no storage left at the hub.
@@ -33,6 +44,7 @@ const (
 	wordBytes = 1 << 10 // the most of a text of Meet, with its signature
 	keyBytes  = 256     // what the server adds to a stored message, its subject among it
 	spare     = 16      // messages beyond what is needed: a full store holds more than any schedule needs
+	mostAdded = 500     // owners who add up parts: what all have signed fits into the message of a total
 	mostPairs = 1000    // with a store each; beyond that all decisions share one
 )
 
@@ -50,10 +62,46 @@ func (l *Limits) vectorBytes() int {
 	return headerBytes + 8*min(l.Dim, chunkFloats) + ed25519.SignatureSize
 }
 
-// payload is the length of the longest message.
-func (l *Limits) payload() int { return max(l.vectorBytes(), wordBytes) }
+// payload is the length of the longest message of an owner.
+func (l *Limits) payload() int {
+	n := max(l.vectorBytes(), wordBytes)
+	if l.Sums != nil {
+		n = max(n, l.Sums.partBytes())
+	}
+	return n
+}
+
+// partBytes is the length of the longest message of an owner's part.
+func (s *SumLimits) partBytes() int { return claimBytes + 8*min(s.Numbers, sumFloats) }
+
+// attempts are those that a hub may have to know: all, and the one that ends a run.
+func (s *SumLimits) attempts() int { return s.Attempts + 1 }
+
+// mostMessages is the most of a stream, so that its size in bytes is a number.
+const mostMessages = 1 << 32
+
+func (s *SumLimits) validate() error {
+	for _, f := range []struct {
+		name     string
+		n, below int
+	}{{"attempts", s.Attempts, 1 << 24}, {"sums", s.Sums, 1 << 8}, {"numbers", s.Numbers, MaxSum}} {
+		if f.n < 1 || f.n > f.below {
+			return fmt.Errorf("limits.sums.%s: found %d; allowed is 1 to %d", f.name, f.n, f.below)
+		}
+	}
+	if n := s.attempts() * s.Sums; n > mostMessages/sumChunks(s.Numbers) {
+		return fmt.Errorf("limits.sums: found %d sums of %d numbers; allowed are %d messages", n, s.Numbers, mostMessages)
+	}
+	return nil
+}
 
 func (l *Limits) validate(owners int) error {
+	if l.Sums != nil {
+		if l.Dim < 1 || l.Rounds != 0 || l.Vectors != nil || l.Edges != nil {
+			return errors.New("limits: found those of vectors beside those of sums; allowed are dim and sums")
+		}
+		return l.Sums.validate()
+	}
 	switch {
 	case l.Dim < 1 || l.Rounds < 1:
 		return fmt.Errorf("limits: found %d numbers and %d rounds; allowed is 1 or more", l.Dim, l.Rounds)
@@ -100,6 +148,7 @@ type stream struct {
 	keys     string // of the keys in it, as a pattern
 	messages int    // the most; 0: no limit
 	bytes    int    // the most of one
+	emptied  bool   // the hub may delete them
 }
 
 // streams are those of the store. Each owner has its own; a pair shares one for its decisions,
@@ -113,20 +162,47 @@ func (n *Network) streams() (all []stream) {
 		return all
 	}
 	chunks := chunksOf(l.Dim)
+	if n.Mode == ModeSum {
+		for i := range n.Owners {
+			own := fmt.Sprint("own.", i)
+			all = append(all, stream{key: own, keys: own + ".>", messages: chunks + len(words) + spare, bytes: l.payload()})
+			all = append(all, n.sumStreams(i)...)
+		}
+		s := l.Sums
+		total := 1 + claimBytes*len(n.Owners) + 8*min(s.Numbers, sumFloats)
+		return append(all,
+			stream{key: "all", keys: "all.>", messages: s.attempts()*(1+s.Sums*sumChunks(s.Numbers)) + spare, bytes: total},
+			stream{key: "hub", keys: "hub.>", messages: len(all) + 1 + spare, bytes: wordBytes})
+	}
 	for i := range n.Owners {
 		rel, own := fmt.Sprint("rel.", i), fmt.Sprint("own.", i)
 		all = append(all,
-			stream{rel, rel + ".>", l.Vectors[i]*chunks + spare, l.vectorBytes()},
-			stream{own, own + ".>", chunks + len(words) + spare, l.payload()})
+			stream{key: rel, keys: rel + ".>", messages: l.Vectors[i]*chunks + spare, bytes: l.vectorBytes()},
+			stream{key: own, keys: own + ".>", messages: chunks + len(words) + spare, bytes: l.payload()})
 	}
 	if n.shared() {
-		all = append(all, stream{"dec", "dec.>", l.Rounds*len(n.pairs()) + spare, len(commit)})
+		all = append(all, stream{key: "dec", keys: "dec.>", messages: l.Rounds*len(n.pairs()) + spare, bytes: len(commit)})
 	} else {
 		for _, e := range n.pairs() {
-			all = append(all, stream{fmt.Sprintf("dec.%d.%d", e[0], e[1]), fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), l.Rounds + spare, len(commit)})
+			all = append(all, stream{key: fmt.Sprintf("dec.%d.%d", e[0], e[1]), keys: fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), messages: l.Rounds + spare, bytes: len(commit)})
 		}
 	}
-	return append(all, stream{"hub", "hub.>", len(all) + spare, wordBytes})
+	return append(all, stream{key: "hub", keys: "hub.>", messages: len(all) + spare, bytes: wordBytes})
+}
+
+// sumStreams are an owner's streams of presences, stops and parts. Of parts the store holds one attempt's.
+func (n *Network) sumStreams(owner int) (all []stream) {
+	s := n.Limits.Sums
+	for _, of := range []stream{
+		{key: "here", keys: "*", messages: s.attempts(), bytes: presenceBytes},
+		{key: "stop", keys: "*.*", messages: s.attempts() * s.Sums, bytes: 1},
+		{key: "part", keys: ">", messages: s.Sums * sumChunks(s.Numbers), bytes: s.partBytes(), emptied: true},
+	} {
+		of.key = fmt.Sprintf("sum.%d.%s", owner, of.key)
+		of.keys, of.messages = of.key+"."+of.keys, of.messages+spare
+		all = append(all, of)
+	}
+	return all
 }
 
 // stream is the name of a stream at the server.
@@ -138,8 +214,10 @@ func (n *Network) stream(store string) string {
 func (n *Network) streamOf(key string) string {
 	part := strings.Split(key, ".")
 	switch {
-	case n.Limits == nil || part[0] == "hub" || len(part) < 2:
+	case n.Limits == nil || part[0] == "hub" || part[0] == "all" || len(part) < 2:
 		return part[0]
+	case part[0] == "sum" && len(part) > 3:
+		return strings.Join(part[:3], ".")
 	case part[0] != "dec":
 		return part[0] + "." + part[1]
 	case n.shared() || len(part) < 4:
@@ -165,6 +243,10 @@ func (n *Network) full(key string) string {
 		return "storage full, of the decisions that all owners share: an owner has stored more of them than the training has. From now on exchanges without a decision are aborted"
 	}
 	part := strings.Split(key, ".")
+	sum := part[0] == "sum" && len(part) == 3
+	if sum {
+		part = part[:2]
+	}
 	var names []string
 	for _, p := range part[1:] {
 		i, err := strconv.Atoi(p)
@@ -175,6 +257,9 @@ func (n *Network) full(key string) string {
 	}
 	if len(names) == 0 {
 		return ""
+	}
+	if sum {
+		return fmt.Sprintf("storage full, by %s: it has stored more messages than the sums have. The hub refuses what it sends now", names[0])
 	}
 	return fmt.Sprintf("storage full, by %s: it has stored more messages than the training has. The hub refuses what it sends now; the other owners go on", strings.Join(names, " or "))
 }

@@ -25,6 +25,8 @@ type Network struct {
 	Owners []Member `json:"owners"`
 	// OwnKeys says that each owner made the key of its messages itself. Otherwise the organizer made all.
 	OwnKeys bool `json:"own_keys,omitempty"`
+	// Mode is "" where owners exchange noisy vectors, and ModeSum where they add up masked parts.
+	Mode string `json:"mode,omitempty"`
 	// Agreed is a hash of each part of what is trained and how, by the part's name.
 	Agreed map[string]string `json:"agreed"`
 	// Limits are how much each owner may store at the hub; none in a network of an earlier build.
@@ -32,6 +34,9 @@ type Network struct {
 	// Authority is the certificate, in PEM, that certifies the hub and the owners.
 	Authority string `json:"authority"`
 }
+
+// ModeSum is the mode of a network whose hub adds up what the owners mask (network.mode: sum).
+const ModeSum = "sum"
 
 // A Member is one owner.
 type Member struct {
@@ -140,6 +145,9 @@ func (n *Network) validate() error {
 	case len(n.Owners) < 2:
 		return fmt.Errorf("owners: found %d; allowed is 2 or more", len(n.Owners))
 	}
+	if err := n.validateMode(); err != nil {
+		return err
+	}
 	if n.Limits != nil {
 		if err := n.Limits.validate(len(n.Owners)); err != nil {
 			return err
@@ -155,6 +163,21 @@ func (n *Network) validate() error {
 		default:
 			seen[string(key)] = true
 		}
+	}
+	return nil
+}
+
+func (n *Network) validateMode() error {
+	sums := n.Limits != nil && n.Limits.Sums != nil
+	switch {
+	case n.Mode != "" && n.Mode != ModeSum:
+		return fmt.Errorf("mode: found %q; allowed is %q or none", n.Mode, ModeSum)
+	case sums != (n.Mode == ModeSum):
+		return fmt.Errorf("limits.sums: belongs to a network of mode %s, which needs it", ModeSum)
+	case n.Mode == ModeSum && !n.OwnKeys: // who makes the keys of all owners can remove their masks
+		return fmt.Errorf("own_keys: a network of mode %s is founded with a key of each owner's own (sotto net key)", ModeSum)
+	case n.Mode == ModeSum && len(n.Owners) > mostAdded:
+		return fmt.Errorf("owners: found %d; allowed in a network of mode %s is up to %d", len(n.Owners), ModeSum, mostAdded)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func NewNetwork(hub string, names []string, agreed map[string]string, limits *Li
 	return o, o.Network.validate()
 }
 
-// NewNetworkWithKeys is NewNetwork for owners who made the keys of their messages themselves.
+// NewNetworkWithKeys is NewNetwork for owners who made the keys of their messages themselves. With limits of sums
+// the network is of mode sum.
 func NewNetworkWithKeys(hub string, requests []*Request, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	var members []Member
 	for _, r := range requests {
@@ -100,6 +101,9 @@ func newNetwork(hub string, members []Member, agreed map[string]string, limits *
 	id := make([]byte, 8)
 	rand.Read(id)
 	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Owners: members, Agreed: agreed, Limits: limits}}
+	if limits != nil && limits.Sums != nil {
+		o.Network.Mode = ModeSum
+	}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}

@@ -213,6 +213,11 @@ type Adder struct {
 	Store   Store
 	Network *Network
 	Config  Config
+	// Forget, if set, deletes the parts of all earlier attempts. All owners are there for the next one, so each has the outcomes of those
+	// in its journal.
+	Forget func(ctx context.Context) error
+	// Notice, if set, gets why an attempt is given up.
+	Notice func(text string)
 }
 
 // Run adds until the context ends or the store fails.
@@ -264,16 +269,26 @@ func (a *Adder) meet(ctx context.Context, attempt int) (bool, error) {
 			return false, err
 		}
 		if text, err := a.Network.Signed(a.Config, i, key, b); err != nil || len(text) != sha256.Size {
-			return false, a.giveUp(ctx, attempt, 0, i)
+			return false, a.giveUp(ctx, attempt, 0, i, "what %s stored as its key of the attempt is not signed by it", a.name(i))
 		}
 		list = append(list, b...)
+	}
+	if a.Forget != nil {
+		if err := a.Forget(ctx); err != nil {
+			return false, err
+		}
 	}
 	_, err := a.Store.Put(ctx, PresencesKey(attempt), list)
 	return true, err
 }
 
-func (a *Adder) giveUp(ctx context.Context, attempt, sum, lacks int) error {
+func (a *Adder) name(owner int) string { return a.Network.Owners[owner].Name }
+
+func (a *Adder) giveUp(ctx context.Context, attempt, sum, lacks int, why string, args ...any) error {
 	_, err := a.Store.Put(ctx, OutcomeKey(attempt, sum), binary.LittleEndian.AppendUint64([]byte{givenUp}, uint64(lacks)))
+	if err == nil && a.Notice != nil {
+		a.Notice(fmt.Sprintf("attempt %d is given up at sum %d: ", attempt+1, sum+1) + fmt.Sprintf(why, args...))
+	}
 	return err
 }
 
@@ -287,7 +302,8 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 	}
 	n := len(a.Network.Owners)
 	claims := make([][]byte, n)
-	var total []int64
+	totals := map[int][]int64{} // by length, and how many owners have parts of it
+	parts := map[int][]int{}
 	var keys []string // parts, then presences of the next attempt, then what ends this one
 	var left []int
 	for k, key := range []func(i int) string{
@@ -299,7 +315,7 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			keys, left = append(keys, key(i)), append(left, k*n+i)
 		}
 	}
-	for parts, here := 0, 0; parts < n; {
+	for made, here := 0, 0; made < n; {
 		at, b, err := a.Store.Await(ctx, keys...)
 		if err != nil {
 			return false, err
@@ -312,21 +328,36 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			if err != nil && !errors.Is(err, ErrForged) {
 				return false, err
 			}
-			if err != nil || total != nil && len(numbers) != 8*len(total) {
-				return true, a.giveUp(ctx, attempt, sum, i)
+			if err != nil {
+				return true, a.giveUp(ctx, attempt, sum, i, "what %s stored as its part is not what it signed", a.name(i))
 			}
-			if total == nil {
-				total = make([]int64, len(numbers)/8)
+			length := len(numbers) / 8
+			if totals[length] == nil {
+				totals[length] = make([]int64, length)
 			}
-			AddNumbers(total, numbers)
+			AddNumbers(totals[length], numbers)
+			parts[length] = append(parts[length], i)
 			claims[i] = claim
-			parts++
+			made++
 		case 1:
 			if here++; here == n {
 				return true, nil
 			}
 		case 2:
-			return true, a.giveUp(ctx, attempt, sum, max(0, slices.IndexFunc(claims, func(c []byte) bool { return c == nil })))
+			lacks := max(0, slices.IndexFunc(claims, func(c []byte) bool { return c == nil }))
+			return true, a.giveUp(ctx, attempt, sum, lacks, "%s asked for the end; the part of %s is missing", a.name(i), a.name(lacks))
+		}
+	}
+	var total []int64
+	most := -1
+	for length, who := range parts {
+		if most < 0 || len(who) > len(parts[most]) || len(who) == len(parts[most]) && length > most {
+			total, most = totals[length], length
+		}
+	}
+	for i := range n {
+		if len(parts) > 1 && !slices.Contains(parts[most], i) {
+			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners", a.name(i))
 		}
 	}
 	all := Numbers(total)

@@ -18,7 +18,7 @@ func TestAdder(t *testing.T) {
 	store := &Memory{}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&Adder{store, n, config}).Run(ctx) }()
+	go func() { ended <- (&Adder{Store: store, Network: n, Config: config}).Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	outcome := func(attempt, sum int) Outcome {
 		_, b, err := store.Await(ctx, OutcomeKey(attempt, sum))
@@ -142,7 +142,7 @@ func TestAdderStartsAgain(t *testing.T) {
 			ended := make(chan int, 1)
 			go func() {
 				starts := 1
-				for errors.Is((&Adder{store, n, config}).Run(ctx), errCrash) {
+				for errors.Is((&Adder{Store: store, Network: n, Config: config}).Run(ctx), errCrash) {
 					starts++
 				}
 				ended <- starts
@@ -244,7 +244,7 @@ func TestAdderOfWrongParts(t *testing.T) {
 			arrive(t, store, config, 1, all...)
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
-			go func() { ended <- (&Adder{store, n, config}).Run(ctx) }()
+			go func() { ended <- (&Adder{Store: store, Network: n, Config: config}).Run(ctx) }()
 			defer func() { stop(); <-ended }()
 			if o := outcomeOf(t, store, n, config, 0, 0); o.Lacks != 1 || o.Total != nil {
 				t.Errorf("found owner %d named and %d bytes of a total; want owner 2 and none", o.Lacks+1, len(o.Total))
@@ -271,7 +271,7 @@ func TestAdderRepeatsClaims(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&Adder{store, n, config}).Run(ctx) }()
+	go func() { ended <- (&Adder{Store: store, Network: n, Config: config}).Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	o := outcomeOf(t, store, n, config, 0, 0)
 	for i, want := range []byte{0, 0, 1} {

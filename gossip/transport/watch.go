@@ -15,7 +15,7 @@ import (
 func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
 	go every(ctx, func() {
 		full, err := h.Full(ctx)
-		for _, text := range full {
+		for _, text := range append(full, h.GivenUp()...) {
 			fmt.Fprintln(notices, text)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sottodp/sotto/oracle"
@@ -292,9 +293,20 @@ func (s *Shards) open(i int, message []byte) ([]byte, error) {
 	case answerGood:
 		return text[1:], nil
 	case answerUnfit:
-		return nil, &Unfit{string(text[1:])}
+		return nil, &Unfit{Said(text[1:])}
 	}
-	return nil, fmt.Errorf("%w: %s", ErrShard, text[1:])
+	return nil, fmt.Errorf("%w: %s", ErrShard, Said(text[1:]))
+}
+
+// mostSaid is the bytes that Said shows.
+const mostSaid = 400
+
+// Said shows what another process says on a terminal: quoted, in printable ASCII, and not all of it if it is long.
+func Said(text []byte) string {
+	if len(text) > mostSaid {
+		return strconv.QuoteToASCII(string(text[:mostSaid])) + " and more"
+	}
+	return strconv.QuoteToASCII(string(text))
 }
 
 // of adds to an error which shard it is about.

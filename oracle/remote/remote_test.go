@@ -341,7 +341,7 @@ func TestShardsRefuse(t *testing.T) {
 	}
 	// A shard of another program, say, that counts in another unit: its sum would be another, and so its sensitivity.
 	f.shards[2], f.cfg.Facts.Rows = nil, 1<<30
-	if err := askShards(t, o); !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), "shard 3 of 3: refuses: found sums in units of") {
+	if err := askShards(t, o); !errors.Is(err, ErrShard) || !strings.Contains(err.Error(), `shard 3 of 3: refuses: "found sums in units of`) {
 		t.Errorf("sums in another unit: %v", err)
 	}
 	f.cfg.Facts.Rows = 300

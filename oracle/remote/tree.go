@@ -33,6 +33,8 @@ type Gatherer interface {
 	// at a time. It returns nil when no more will come, also if some are missing. The question is the caller's again when it returns,
 	// an answer when take does.
 	Gather(ctx context.Context, question []byte, take func(answer []byte)) error
+	// Felled is told, once and in public words, why there is no tree for the rest of the run.
+	Felled(why string)
 }
 
 // everyShard is the shard in the head of a question to the tree.
@@ -250,7 +252,9 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 		}
 		s.tried = true
 		if err := s.seat(ctx); err != nil { // as of a worker of an earlier version; if it cannot answer at all, the next question says so
-			s.tree = nil
+			if ctx.Err() == nil {
+				s.fell("a worker does not agree on its masks")
+			}
 			return ctx.Err()
 		}
 		if s.seated = s.tree.Plant(ctx); !s.seated {
@@ -291,15 +295,21 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 	for i, m := range s.masked {
 		s.part.sums[i] -= m
 	}
-	for _, check := range s.part.sums[q.Count:] {
-		if check != 0 { // some worker has another mask, or was added twice: no tree for the rest of the run
-			s.tree = nil
+	for i, check := range s.part.sums[q.Count:] {
+		if check != 0 { // some worker has another mask, or was added twice
+			s.fell(fmt.Sprintf("number %d of the %d that check masks is not 0, so a mask was not added once", i+1, checks))
 			clear(s.counted)
 			return nil
 		}
 	}
 	copy(s.counts, s.part.sums)
 	return nil
+}
+
+// fell ends the tree for the rest of the run.
+func (s *Shards) fell(why string) {
+	s.tree.Felled(why)
+	s.tree = nil
 }
 
 // addMasks sets masked to the sum of the masks of these shards.

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -28,6 +29,7 @@ type grove struct {
 	pass    func(shard int, q, part []byte) (parts [][]byte) // what the one above gets; nil: the part
 	before  func(shard int, q []byte)                        // the shard gets the question
 	planted int
+	felled  []string
 	parts   [][]byte // the last ones of all shards
 	last    []byte   // question
 }
@@ -40,6 +42,8 @@ func (g *grove) Plant(context.Context) bool {
 	}
 	return !g.stuck
 }
+
+func (g *grove) Felled(why string) { g.felled = append(g.felled, why) }
 
 func (g *grove) Gather(_ context.Context, question []byte, take func([]byte)) error {
 	g.parts, g.last = make([][]byte, len(g.tables)), bytes.Clone(question)
@@ -186,6 +190,9 @@ func TestForgedParts(t *testing.T) {
 		}
 		if asked := len(g.asked) - before; asked != c.asked || (g.rows.tree == nil) != c.ends {
 			t.Errorf("%s: %d shards are asked directly, want %d; there is no tree any more: %v", name, asked, c.asked, g.rows.tree == nil)
+		}
+		if c.ends != (len(g.felled) == 1 && strings.HasPrefix(g.felled[0], "number ")) || !c.ends && len(g.felled) > 0 {
+			t.Errorf("%s: the carrier is told %q", name, g.felled)
 		}
 		g.pass = nil
 		if got := sum(); !slices.Equal(got, want) {
@@ -418,5 +425,28 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 	good := question{form: form{Sampler: sample.Poisson{Rate: 0.5}}, turn: turn{Total: 3, From: 3}}
 	if err := good.checkSample(privacy.AddRemove); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a process with the secret says cannot move a terminal's cursor, end its line or fill it.
+func TestSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		"found another model": `"found another model"`, "\x1b[2J\nshard 1\u202e\xff": `"\x1b[2J\nshard 1\u202e\xff"`, "": `""`,
+		strings.Repeat("x", mostSaid+1): `"` + strings.Repeat("x", mostSaid) + `" and more`,
+	} {
+		if got := Said([]byte(text)); got != want {
+			t.Errorf("%q is shown as %s, want %s", text, got, want)
+		}
+	}
+	g, _, _ := newGrove(t)
+	for what, want := range map[byte]string{answerFailed: `shard 1 of 17: refuses: "\r\x1b"`, answerUnfit: `shard 1 of 17: "\r\x1b"`} {
+		g.carry = func(_ int, q []byte) ([]byte, error) {
+			h, err := readHead(q)
+			return seal(g.rows.session.answers, nil, h, []byte{what, '\r', 0x1b}, q), err
+		}
+		err := g.rows.ask(t.Context(), question{form: form{Ask: askSeat}}, func(int, []byte) error { return nil })
+		if err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
 	}
 }

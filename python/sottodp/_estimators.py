@@ -440,7 +440,7 @@ class _Sotto(BaseEstimator):
             if self.schema is None:
                 for schema, domain in _DOMAIN_WORDS:
                     text = text.replace(schema, domain)
-            raise type(error)(text) from None
+            raise type(error)(text) from error.__cause__
 
     _says_label = "y"  # the parameter that says what labels there are
 

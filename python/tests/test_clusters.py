@@ -137,6 +137,19 @@ def test_other_rows_are_refused(tmp_path):
         fit(model, parts(frame(), 450), lambda work, partitions: Again(work, partitions, tmp_path / "run"))
 
 
+class Broken(Threads):
+    """A cluster that gives up."""
+
+    def failed(self):
+        return RuntimeError("the cluster's own words")
+
+
+def test_what_a_cluster_says_is_the_cause():
+    with pytest.raises(sottodp.errors.MachineError, match="the error above says why") as found:
+        fit(classifier(), parts(frame(), 450), Broken)
+    assert str(found.value.__cause__) == "the cluster's own words"
+
+
 def test_what_is_said_wrongly():
     for more, text in [
         (dict(classes=None), "classes: must be said"), (dict(domain=(0, 1)), "domain: must be a dict"), (dict(rows=None), "rows: must be said"),

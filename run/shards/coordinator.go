@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,7 @@ func (c *Coordinator) serve(conn net.Conn) {
 		return
 	}
 	l.greeted()
-	l.address = string(address)
+	l.address = listens(address)
 	p := &c.posts[shard]
 	c.joined.Add(1)
 	p.join(l)
@@ -351,6 +352,16 @@ func (p *post) dismiss() {
 	for _, l := range p.workers {
 		l.send(over, nil)
 	}
+}
+
+// listens is the address at which a worker says that it listens; "" for what is none.
+func listens(text []byte) string {
+	at, err := netip.ParseAddrPort(string(text))
+	odd := func(c byte) bool { return c <= ' ' || c > '~' } // a zone may hold anything
+	if err != nil || len(text) > 100 || slices.ContainsFunc(text, odd) {
+		return ""
+	}
+	return at.String()
 }
 
 // place returns the host and the port of an address.

@@ -76,3 +76,6 @@ func Above(c *Coordinator, i int, key *Key, numbers ...uint64) (uint64, error) {
 }
 
 const Gathering = gathering
+
+// Listens is listens.
+func Listens(text []byte) string { return listens(text) }

@@ -421,7 +421,7 @@ func TestOtherRowsInTheMiddle(t *testing.T) {
 	s.must(err)
 	s.refused("came back", <-ended, "--shard 1/2: found other rows, or another schema", "none")
 	for text := range notices {
-		if strings.HasPrefix(text, "shard 1 of 2: its worker is sent away: found other rows") {
+		if strings.HasPrefix(text, `shard 1 of 2: its worker is sent away: "found other rows`) {
 			break
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sottodp/sotto/oracle/remote"
 )
 
 const (
@@ -125,7 +127,7 @@ func (c *Coordinator) Plant(ctx context.Context) bool {
 		select {
 		case h := <-t.heard:
 			if len(h.text) > 0 {
-				c.stay(string(h.text))
+				c.stay("a worker says " + remote.Said(h.text))
 				return false
 			}
 		case <-t.changed:
@@ -148,6 +150,13 @@ func (c *Coordinator) stay(why string) {
 		c.notice("workers cannot connect to each other, so each sends its sums to the coordinator: " + why)
 	}
 	c.tree.told = true
+}
+
+// Felled implements remote.Gatherer.
+func (c *Coordinator) Felled(why string) {
+	if c.notice != nil {
+		c.notice("workers no longer add up their sums among themselves, so each sends its own to the coordinator: " + why)
+	}
 }
 
 // tell sends a message of the tree to a worker.

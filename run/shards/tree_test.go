@@ -122,7 +122,7 @@ func TestNoTree(t *testing.T) {
 	_, _, err = run.Fit(t.Context(), s.job("away", more), run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: g}})
 	s.must(err)
 	s.same("no tree", "here", "away")
-	const want = "workers cannot connect to each other, so each sends its sums to the coordinator: shard 3 of 16: "
+	const want = `workers cannot connect to each other, so each sends its sums to the coordinator: a worker says "shard 3 of 16: `
 	if text := <-notices; g.asked > 0 || len(notices) > 0 || !strings.HasPrefix(text, want) {
 		t.Errorf("the tree is asked %d times; the terminal is told: %s, and %d more", g.asked, text, len(notices))
 	}
@@ -158,5 +158,17 @@ func TestWhoIsAbove(t *testing.T) {
 	s.must(err)
 	if g.planted != 1 || g.asked < 30 {
 		t.Errorf("%d trees were planted and asked %d times", g.planted, g.asked)
+	}
+}
+
+// What a worker says that it listens at is an address, or nothing.
+func TestListens(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.1:4000": "127.0.0.1:4000", "[fe80::1%eth0]:4000": "[fe80::1%eth0]:4000", "": "", "host:4000": "", "127.0.0.1": "",
+		"127.0.0.1:4000\n127.0.0.2:4000": "", "127.0.0.1:70000": "", "\x1b[2J": "", "[fe80::1%a\nb]:4000": "",
+	} {
+		if got := shards.Listens([]byte(text)); got != want {
+			t.Errorf("%q is taken for %q, want %q", text, got, want)
+		}
 	}
 }

@@ -209,14 +209,29 @@ func job(j *batch.Job) error {
 	return errors.Join(all...)
 }
 
-// policy checks that a policy closes both ways, and opens no port to everyone.
+// policy checks that a policy closes both ways, opens no port to everyone, and no range of ports that holds one which others may use.
 func policy(p *network.NetworkPolicy) error {
 	if len(p.Spec.PolicyTypes) != 2 || len(p.Spec.PodSelector.MatchLabels) < 3 {
 		return fmt.Errorf("%s: leaves a way open, or is for other pods", p.Name)
 	}
+	var ports []network.NetworkPolicyPort
+	var single []int32
 	for _, r := range p.Spec.Ingress {
 		if len(r.From) == 0 || len(r.Ports) == 0 {
 			return fmt.Errorf("%s: is open to all", p.Name)
+		}
+		for _, one := range r.Ports {
+			ports = append(ports, one)
+			if one.EndPort == nil {
+				single = append(single, one.Port.IntVal)
+			}
+		}
+	}
+	for _, one := range ports {
+		for _, port := range single {
+			if one.EndPort != nil && one.Port.IntVal <= port && port <= *one.EndPort {
+				return fmt.Errorf("%s: opens ports %v to %d, and %d to others alone", p.Name, one.Port, *one.EndPort, port)
+			}
 		}
 	}
 	for _, r := range p.Spec.Egress {

@@ -41,7 +41,11 @@ type Draw struct {
 // all says that all are drawn.
 func (d *Draw) Own(dst []int32, from, n int, src *noise.Source) (own []int32, all bool) {
 	d.Key.Reset(src)
-	rows, all := d.Sampler.Draw(dst[:0], d.Total, src)
+	total := d.Total
+	if _, ok := d.Sampler.(sample.Poisson); ok { // whether a record is drawn does not depend on those after it
+		total = min(total, from+n)
+	}
+	rows, all := d.Sampler.Draw(dst[:0], total, src)
 	if all {
 		return dst[:0], true
 	}

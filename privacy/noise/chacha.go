@@ -56,6 +56,23 @@ func (c *chacha) Uint64() uint64 {
 	return w
 }
 
+// ahead are the next words, one or more, which are not drawn yet; nil where there is no kernel.
+func (c *chacha) ahead() []uint64 {
+	if c.slow {
+		return nil
+	}
+	if c.at == perKey {
+		c.refill()
+	}
+	return c.buf[c.at:perKey]
+}
+
+// skip draws n of the words ahead.
+func (c *chacha) skip(n int) {
+	clear(c.buf[c.at : c.at+n])
+	c.at += n
+}
+
 // words draws as many words as dst holds.
 func (c *chacha) words(dst []uint64) {
 	if c.slow {

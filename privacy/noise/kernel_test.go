@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -101,5 +102,70 @@ func TestKernelIsSlow(t *testing.T) {
 				t.Errorf("sum %d is %d, want %d", i, full[i], math.MaxInt64+noise[i])
 			}
 		}
+	}
+}
+
+// Heads are what one gap after the other gives, from as many words of the stream, at all rates and whatever was drawn before.
+func TestHeadsAreGaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for round := range 6000 {
+		n := []int64{0, 1, 2, 100, 5000, math.MaxInt32}[r.IntN(6)]
+		rate := []float64{0x1p-1074, 1e-300, 1e-12, r.Float64() * 1e-6, r.Float64() * 0.01, r.Float64(), 0.5, 1 - 0x1p-53}[r.IntN(8)]
+		if rate == 0 || float64(n)*rate > 1e5 {
+			continue
+		}
+		one, other := NewSeeded(uint64(round), "", 0), NewSeeded(uint64(round), "", 0)
+		for range r.IntN(300) {
+			one.Uint64()
+			other.Uint64()
+		}
+		coins := NewTrials(rate)
+		if a, b := &one.state().chacha, &other.state().chacha; round%2 == 1 && !a.slow { // words at the thresholds of gaps, and small ones
+			for i := a.at; i < len(a.buf)-4; i++ {
+				u := uint64(math.Ldexp(math.Exp(-coins.lambda*float64(r.IntN(4)+r.IntN(2)*r.IntN(1000))), 63)) << 1
+				if r.IntN(9) == 0 {
+					u = r.Uint64() >> r.IntN(64)
+				}
+				u += uint64(r.IntN(4096) - 2048)
+				a.buf[i], b.buf[i] = u, u
+			}
+		}
+		var want []int32
+		for row := int64(0); ; row++ {
+			if row += coins.Gap(one, n-row); row >= n {
+				break
+			}
+			want = append(want, int32(row))
+		}
+		got := coins.Heads([]int32{-1}, n, other)
+		if !slices.Equal(got[1:], want) || got[0] != -1 || one.state().pos != other.state().pos || one.Uint64() != other.Uint64() {
+			t.Fatalf("round %d, rate %v of %d coins: found %d heads, want %d", round, rate, n, len(got)-1, len(want))
+		}
+	}
+}
+
+func BenchmarkHeads(b *testing.B) {
+	src := NewSeeded(1, "", 0)
+	var dst []int32
+	for _, rate := range []float64{1e-5, 1e-3, 0.1} {
+		coins, n := NewTrials(rate), int64(65_536/rate)
+		b.Run(fmt.Sprintf("rate=%v", rate), func(b *testing.B) {
+			for b.Loop() {
+				dst = coins.Heads(dst[:0], n, src)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*65_536), "ns/head")
+		})
+		b.Run(fmt.Sprintf("rate=%v/one by one", rate), func(b *testing.B) {
+			for b.Loop() {
+				dst = dst[:0]
+				for row := int64(0); ; row++ {
+					if row += coins.Gap(src, n-row); row >= n {
+						break
+					}
+					dst = append(dst, int32(row))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*65_536), "ns/head")
+		})
 	}
 }

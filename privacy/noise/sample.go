@@ -332,6 +332,59 @@ func (t Trials) exact(u *big.Int, lo, hi int64) int64 {
 	return lo
 }
 
+// finer is how many times as fine as gaps Heads counts.
+const finer = 1 << 10
+
+// Heads appends the numbers of the coins that show heads, of n coins from 0 on, to dst: what Gap gives again and again, from the same
+// words of the stream, until there is no coin left. n is at most 2³¹ − 1.
+//
+// Where there is a kernel (kern.LaplaceRound), it proves j = ⌊s·E + ½⌋ of E = −ln U and s = fl(finer/λ) for many words at once, of
+// which it takes the first 63 bits, for E < 10.4. With Gap's assumption about λ, s is finer/λ up to 1.2·2⁻⁵⁰ relatively. So
+// finer·E/λ is within ½ + 10.4·s·1.2·2⁻⁵⁰ of j, less than 1 for the s < 2⁴⁴ that a kernel proves anything for. It is then between the
+// same two multiples of finer as j, unless j is one of them: that word goes Gap's way, as a word that the kernel leaves.
+func (t Trials) Heads(dst []int32, n int64, src *Source) []int32 {
+	var words [perKey]uint64
+	var at [perKey]int64
+	st := src.state()
+	for row := int64(0); row < n; {
+		ahead := st.chacha.ahead()
+		most := int(min(float64(n-row)*t.rate+8, perKey)) &^ 7 // no more than are likely to be used
+		ahead = ahead[:min(len(ahead), most)]
+		for i, w := range ahead {
+			words[i] = w >> 1 // a Laplace value above 0
+		}
+		known, others := kern.LaplaceRound(at[:len(ahead)], words[:len(ahead)], finer/t.lambda), 8
+		for i, j := range at[:known] {
+			if j%finer == 0 {
+				known, others = i, 1
+				break
+			}
+			if row += j / finer; row < n {
+				dst = append(dst, int32(row))
+			}
+			if row++; row >= n {
+				st.skip(i + 1)
+				return dst
+			}
+		}
+		st.skip(known)
+		for range min(others, max(len(ahead)-known, 1)) {
+			if row += t.Gap(src, n-row); row >= n {
+				return dst
+			}
+			dst = append(dst, int32(row))
+			row++
+		}
+	}
+	return dst
+}
+
+// skip draws n words of those ahead.
+func (st *state) skip(n int) {
+	st.pos += uint64(n)
+	st.chacha.skip(n)
+}
+
 // Below returns a whole number from 0 to n−1, each equally likely; n must be above 0, else
 // it panics, a programming error. The law is exact: words that would favor some numbers
 // are drawn again (Lemire 2019), each with a probability below n/2⁶⁴.

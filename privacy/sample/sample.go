@@ -68,7 +68,7 @@ func (p Poisson) Event(inner privacy.Event) privacy.Event {
 // Draw skips from each record taken to the next by a geometric gap, so that the cost is in
 // proportion to the batch, not the table. The gaps have the exact law of the coins that
 // they stand for, with the probability exactly the float64 Rate, up to
-// noise.SamplerDistance each (noise.Trials.Gap); a batch takes one gap more than it has rows.
+// noise.SamplerDistance each (noise.Trials.Heads). A batch of the first rows of a table is the first rows of its batch.
 func (p Poisson) Draw(dst []int32, n int, src *noise.Source) (rows []int32, all bool) {
 	if err := p.validate(); err != nil {
 		panic(err.Error())
@@ -77,15 +77,7 @@ func (p Poisson) Draw(dst []int32, n int, src *noise.Source) (rows []int32, all 
 	if p.Rate == 1 {
 		return nil, true
 	}
-	coins := noise.NewTrials(p.Rate)
-	rows = dst[:0]
-	for row := int64(0); ; row++ {
-		row += coins.Gap(src, int64(n)-row)
-		if row >= int64(n) {
-			return rows, false
-		}
-		rows = append(rows, int32(row))
-	}
+	return noise.NewTrials(p.Rate).Heads(dst[:0], int64(n), src), false
 }
 
 // Size is Rate·rows, the mean size of a batch from a table of that many rows.

@@ -2,6 +2,7 @@ package sample
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
@@ -94,6 +95,25 @@ func TestPoissonReachesTheEnd(t *testing.T) {
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// The batch of a table's first rows is the first rows of the table's batch: a shard draws no further than its own rows.
+func TestPoissonOfFirstRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, rate := rapid.IntRange(0, 3000).Draw(t, "n"), rapid.SampledFrom([]float64{1e-4, 0.01, 0.3, 0.9, 1}).Draw(t, "rate")
+		first, key := rapid.IntRange(0, n).Draw(t, "first"), noise.Key{byte(rapid.IntRange(0, 255).Draw(t, "key"))}
+		draw := func(n int) (rows []int32, all bool) {
+			var src noise.Source
+			key.Reset(&src)
+			return Poisson{rate}.Draw(nil, n, &src)
+		}
+		rows, all := draw(n)
+		some, every := draw(first)
+		end, _ := slices.BinarySearch(rows, int32(first))
+		if all != every || !slices.Equal(some, rows[:end]) {
+			t.Fatalf("of %d rows %v, of the first %d of them %v", n, rows, first, some)
+		}
+	})
+}
 
 func TestRowsAscend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import subprocess
+import time
 
 import numpy as np
 import pandas as pd
@@ -102,6 +104,16 @@ def test_sessions_that_are_refused(session, patients, monkeypatch):
         monkeypatch.setattr(session.sparkContext, "getConf", lambda said=said: said)
         with pytest.raises(ValueError, match=f"lacks {name}={value}; "):
             spark.SottoClassifier(label="ill", **SAID).fit(df)
+
+
+def test_an_executor_is_on_its_way(session, patients):
+    df, method = session.createDataFrame(patients), {"steps": 50, "batch": 100}
+    os.kill(executors()[0], signal.SIGKILL)
+    while spark._slots_now(session.sparkContext) == 2:  # until Spark knows
+        time.sleep(0.05)
+    model = spark.SottoClassifier(label="ill", **SAID, method_options=method).fit(df)
+    assert model.partitions_ == 2
+    np.testing.assert_array_equal(model.coef_, here(df, method_options=method).coef_)
 
 
 def test_two_executors_die(session, patients, deaths):

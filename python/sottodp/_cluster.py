@@ -30,7 +30,7 @@ from .preprocessing import warn_of_fitted_steps
 
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
 
-_WAIT = 0.2  # seconds between two looks at a process
+WAIT = 0.2  # seconds between two looks at a process
 _ALONE = 30  # seconds that a worker waits for its coordinator
 
 OTHER_ROWS = (
@@ -137,7 +137,7 @@ def work(
                     alone = time.monotonic()
                 elif time.monotonic() > alone + _ALONE:
                     raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; allowed is a network in which workers reach it")
-                time.sleep(_WAIT)
+                time.sleep(WAIT)
         code, text = worker.process.returncode, worker.rest()
         if code == 0:
             return Ended(shard, 0)
@@ -196,7 +196,7 @@ class Process:
                     return found
             if ended or stop():
                 return None
-            time.sleep(_WAIT / 4)
+            time.sleep(WAIT / 4)
 
     def connected(self) -> bool:
         """Whether a worker said last that it has its coordinator."""
@@ -283,7 +283,7 @@ def _wait(run: Process, tasks: Tasks, count: int) -> None:
         if isinstance(why, BaseException):
             lost = re.search(r"shard \d+ of \d+: [^\n]*", str(why))
             raise errors.MachineError(lost[0] if lost else "the cluster ended the tasks of the workers; the error above says why") from why
-        time.sleep(_WAIT)
+        time.sleep(WAIT)
     text = run.rest()
     if run.process.returncode != 0:
         why = tasks.failed()

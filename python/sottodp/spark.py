@@ -8,6 +8,7 @@ pyspark 3.5 or later: ``pip install sottodp[spark]``. docs/how-to/clusters.md sa
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -19,6 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from . import _cluster, _estimators, _types
 
 __all__ = ["SottoClassifier", "SottoRegressor"]
+
+_PATIENT = 120  # seconds that a fit waits for executors
+_FEWER_SLOTS = "SPARK-24819"  # in what Spark says of a stage whose tasks cannot run at once
 
 
 class _Spark:
@@ -115,9 +119,14 @@ def _quoted(name: str) -> str:
 def _slots(context: Any) -> int:
     """How many tasks run at once. Executors may be still on their way; Spark says how many are to be there, unless its user has
     set another number."""
-    backend = context._jsc.sc()
-    now = int(backend.maxNumConcurrentTasks(backend.resourceProfileManager().defaultResourceProfile()))
+    now = _slots_now(context)
     return now if now and context.getConf().contains("spark.default.parallelism") else max(now, int(context.defaultParallelism))
+
+
+def _slots_now(context: Any) -> int:
+    """How many tasks the executors that are there run at once."""
+    backend = context._jsc.sc()
+    return int(backend.maxNumConcurrentTasks(backend.resourceProfileManager().defaultResourceProfile()))
 
 
 class _Stage:
@@ -130,13 +139,24 @@ class _Stage:
         self._group = f"sotto-{uuid.uuid4().hex}"
         self._wrong: BaseException | None = None
         self._ended: list[_cluster.Ended] = []
-        # Spark runs a stage of workers again when it loses one, but not the last stage of a job: so the answers go through another.
-        stage = rows.mapInArrow(_task(work), "shard bigint, code bigint, text string", barrier=True).repartition(1)
+        self._over = threading.Event()
+        late = time.monotonic() + _PATIENT
 
         def run() -> None:
             try:
                 self._context.setJobGroup(self._group, "workers of a Sotto fit", True)
-                self._ended = [_cluster.Ended(int(line.shard), int(line.code), str(line.text)) for line in stage.collect()]
+                while not self._over.is_set():
+                    while _slots_now(self._context) < work.count and time.monotonic() < late and not self._over.wait(_cluster.WAIT):
+                        pass  # executors are on their way, as after a loss; Spark itself would not wait for them
+                    # Spark runs a stage of workers again when it loses one, but not the last stage of a job: so the answers go
+                    # through another.
+                    stage = rows.mapInArrow(_task(work), "shard bigint, code bigint, text string", barrier=True).repartition(1)
+                    try:
+                        self._ended = [_cluster.Ended(int(line.shard), int(line.code), str(line.text)) for line in stage.collect()]
+                        return
+                    except Exception as error:  # an executor may have gone since
+                        if _FEWER_SLOTS not in str(error) or time.monotonic() > late:
+                            raise
             except BaseException as error:  # of the stage; the thread of fit raises it
                 self._wrong = error
 
@@ -149,6 +169,7 @@ class _Stage:
         return next((one for one in self._ended if one.code != 0), None)
 
     def stop(self) -> None:
+        self._over.set()
         self._thread.join(5)  # they end by themselves when the run is done
         while self._thread.is_alive():
             self._context.cancelJobGroup(self._group)

@@ -90,7 +90,7 @@ func clipBound(pub oracle.Public, share float64) float64 {
 func (g *Gradient) Configure(pub oracle.Public, terms Terms) error {
 	if g.Sampling == "" && g.Batch != 0 && g.Batch != pub.Rows {
 		g.Sampling = Poisson
-		if pub.Adjacency == privacy.ReplaceOne && !pub.Presence {
+		if drawsFixed(pub) && !pub.Presence {
 			g.Sampling = Fixed
 		}
 	}
@@ -289,10 +289,16 @@ func (g Gradient) Sampler(pub oracle.Public) sample.Sampler {
 	return sample.Poisson{Rate: float64(g.Batch) / float64(pub.Rows)}
 }
 
+// drawsFixed says whether batches have a fixed size where there is no choice: under replace-one, but for owners who add up their sums, each
+// of whom draws by itself.
+func drawsFixed(pub oracle.Public) bool {
+	return pub.Adjacency == privacy.ReplaceOne && pub.Owners == 0
+}
+
 // batches draws that many rows, 0 being all, in the way that the adjacency asks for.
 func batches(pub oracle.Public, rows int) sample.Sampler {
 	g := Gradient{Batch: rows}
-	if pub.Adjacency == privacy.ReplaceOne {
+	if drawsFixed(pub) {
 		g.Sampling = Fixed
 	}
 	return g.Sampler(pub)

@@ -145,13 +145,13 @@ func (m Newton) plan(pub oracle.Public) privacy.Event {
 			continue
 		}
 		if plain > 0 {
-			p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})
+			p = append(p, privacy.Repeated{Count: plain, Of: pub.Cost(sample.Full{}, []oracle.Query{g})})
 			plain = 0
 		}
-		p = append(p, oracle.Public{}.Cost(sample.Full{}, []oracle.Query{h, g}))
+		p = append(p, pub.Cost(sample.Full{}, []oracle.Query{h, g}))
 	}
 	if plain > 0 {
-		p = append(p, privacy.Repeated{Count: plain, Of: g.Event()})
+		p = append(p, privacy.Repeated{Count: plain, Of: pub.Cost(sample.Full{}, []oracle.Query{g})})
 	}
 	return p
 }

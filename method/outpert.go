@@ -136,6 +136,8 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 // oneSolve refuses terms and losses for which one noisy minimizer has no theorem.
 func oneSolve(pub oracle.Public, terms Terms) error {
 	switch {
+	case pub.Owners > 0:
+		return errors.New("name: a minimizer needs all rows in one process; owners who add up their sums take methods that ask for noisy sums, as auto")
 	case pub.Adjacency != privacy.ReplaceOne:
 		return fmt.Errorf("privacy.adjacency: found %v; allowed is %v: with a private row count the curvature of the mean loss has no bound, nor has what one row can move its minimizer", pub.Adjacency, privacy.ReplaceOne)
 	case !pub.Lipschitz.Finite():

@@ -276,7 +276,7 @@ func (m P1) ask(pub oracle.Public, t int) Gradient {
 	if m.Schedule != nil {
 		g.Noise = m.Schedule[t]
 	}
-	if pub.Adjacency == privacy.ReplaceOne {
+	if drawsFixed(pub) {
 		g.Sampling = Fixed
 	}
 	return g

@@ -83,39 +83,6 @@ func (cfg *Config) checkPool() error {
 	return privacy.Shared{Owners: owners, Colluders: cfg.Facts.Colluders, Of: privacy.Gaussian{Sigma: 1}}.Validate()
 }
 
-// fitsPool checks what is asked of a Pool, beside what every oracle checks.
-func (o *Oracle) fitsPool(s sample.Sampler, queries []oracle.Query) error {
-	switch s.(type) {
-	case sample.Full, sample.Poisson:
-	default:
-		return fmt.Errorf("private: owners who add up their sums draw by themselves: allowed are all rows and Poisson samples; found %T", s)
-	}
-	for _, q := range queries {
-		m, err := o.shareOf(q)
-		if err != nil {
-			return err
-		}
-		var r release
-		switch q := q.(type) {
-		case oracle.Grad:
-			r, err = o.gradients(q, false)
-		case oracle.Mean:
-			r, err = o.gradients(q.Grad(), false)
-		case oracle.Hess:
-			r, err = o.hessians(q.Clip, false)
-		case oracle.Loss:
-			r, err = o.losses(q)
-		}
-		if err == nil {
-			err = m.Check(r.grid, r.sens)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // total is the noisy sum of all owners for q: n numbers in counts of r.grid, modulo 2^(64−r.shift). part is this owner's exact sum, which is
 // known modulo 2⁶⁴ units. A part is given away in units, so that all can read is that function of sum plus noise, as in noisySum. Where the owners give an
 // attempt up, this one charges the batch once more and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would

@@ -29,11 +29,11 @@ type plaza struct {
 	round   int
 	parts   map[int][]int64 // of the round
 	total   []int64
-	giveUp  func(round int) bool
+	giveUp  func(round int, asked [32]byte) bool
 	up      bool
 }
 
-func newPlaza(owners int, giveUp func(round int) bool) *plaza {
+func newPlaza(owners int, giveUp func(round int, asked [32]byte) bool) *plaza {
 	p := &plaza{owners: owners, parts: map[int][]int64{}, giveUp: giveUp}
 	p.all = sync.NewCond(&p.mu)
 	return p
@@ -87,7 +87,7 @@ func (m *member) Sum(_ context.Context, asked [32]byte, n int, part func() ([]in
 				m.total[j] += v[j]
 			}
 		}
-		m.up = m.giveUp != nil && m.giveUp(m.round)
+		m.up = m.giveUp != nil && m.giveUp(m.round, asked)
 	})
 	if m.up {
 		return nil, ErrGivenUp
@@ -96,7 +96,7 @@ func (m *member) Sum(_ context.Context, asked [32]byte, n int, part func() ([]in
 }
 
 // owners are oracles over parts of a table, and their pools.
-func owners(t *testing.T, adj privacy.Adjacency, tables []*data.Table, colluders int, giveUp func(int) bool) (all []*Oracle, pools []*member) {
+func owners(t *testing.T, adj privacy.Adjacency, tables []*data.Table, colluders int, giveUp func(int, [32]byte) bool) (all []*Oracle, pools []*member) {
 	p := newPlaza(len(tables), giveUp)
 	rows := 0
 	for _, tab := range tables {
@@ -289,7 +289,7 @@ func TestPoolAttempts(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(5, 6)), 60, 4)
 	tables := []*data.Table{table(rows[:30], 2, false), table(rows[30:], 2, false)}
 	parts := 0
-	all, pools := owners(t, privacy.AddRemove, tables, 0, func(int) bool { parts++; return parts == 2 || parts == 3 })
+	all, pools := owners(t, privacy.AddRemove, tables, 0, func(int, [32]byte) bool { parts++; return parts == 2 || parts == 3 })
 	g := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	l := oracle.Loss{Bound: 2, Noise: mech.Gaussian{Sigma: 1}}
 	w := make([]float64, 4)

@@ -271,8 +271,10 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 		}
 	}
 	if o.cfg.Pool != nil {
-		if err := o.fitsPool(s, queries); err != nil {
-			return nil, err
+		switch s.(type) {
+		case sample.Full, sample.Poisson:
+		default:
+			return nil, fmt.Errorf("private: owners who add up their sums draw by themselves: allowed are all rows and Poisson samples; found %T", s)
 		}
 	}
 	cost := privacy.InPart(o.cfg.Part, o.cfg.Facts.Cost(s, queries))
@@ -354,9 +356,19 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 }
 
 // fits checks, from public values alone, that the model answers a query, and that its units, its grid
-// and its noise are numbers that a float64 and an int64 hold.
+// and its noise, or beside a Pool its share, are numbers that a float64 and an int64 hold.
 func (o *Oracle) fits(query oracle.Query, both bool) error {
 	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
+	type checker interface {
+		Check(grid, sens float64) error
+	}
+	var adds, part checker
+	if o.cfg.Pool != nil {
+		var err error
+		if part, err = o.shareOf(query); err != nil {
+			return err
+		}
+	}
 	var r release
 	var err error
 	switch q := query.(type) {
@@ -381,16 +393,14 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if math.IsInf(q.Clip.Bound(), 1) {
 			return nil
 		}
-		if r, err = o.gradients(q, both); err == nil {
-			err = q.Noise.Check(r.grid, r.sens)
-		}
+		adds = q.Noise
+		r, err = o.gradients(q, both)
 	case oracle.Mean:
 		if !o.cfg.Facts.Centered {
 			return errNotCentered
 		}
-		if r, err = o.gradients(q.Grad(), both); err == nil {
-			err = q.Noise.Check(r.grid, r.sens)
-		}
+		adds = q.Noise
+		r, err = o.gradients(q.Grad(), both)
 	case oracle.Hess:
 		if !f.Curved {
 			return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", name)
@@ -398,9 +408,10 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
 			return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
 		}
-		if r, err = o.hessians(q.Clip, both); err == nil && !q.Off {
-			err = q.Noise.Check(r.grid, r.sens)
+		if !q.Off {
+			adds = q.Noise
 		}
+		r, err = o.hessians(q.Clip, both)
 	case oracle.Loss:
 		if q.Wrong && !twoClasses(o.cfg.Model) {
 			return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", name)
@@ -411,27 +422,32 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		if q.Bound == 0 {
 			return nil
 		}
-		if r, err = o.losses(q); err == nil {
-			err = q.Noise.Check(r.grid, r.sens)
-		}
+		adds = q.Noise
+		r, err = o.losses(q)
 	case oracle.Score:
-		if r, err = o.fitsScore(q); err == nil {
-			err = q.Noise.Check(r.grid, r.sens)
-		}
+		adds = q.Noise
+		r, err = o.fitsScore(q)
 	case oracle.Search:
 		if q.Bound == 0 {
 			return nil
 		}
-		if r, err = o.figures("search", q.Bound); err == nil && !q.Off {
-			err = q.Noise.Check(r.grid, r.sens)
+		if !q.Off {
+			adds = q.Noise
 		}
+		r, err = o.figures("search", q.Bound)
 	case oracle.Select:
 		var monotone bool
 		if r, monotone, err = o.scores(q); err == nil && !q.Off {
-			err = q.Chooser(monotone).Check(r.grid, r.sens)
+			adds = q.Chooser(monotone)
 		}
 	}
-	return err
+	if err != nil || adds == nil {
+		return err
+	}
+	if part != nil {
+		adds = part
+	}
+	return adds.Check(r.grid, r.sens)
 }
 
 // Format prints no more than what it is: the fields are private.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,15 +19,23 @@ type Client struct {
 	link Link
 	n    *Network
 	live news // heard, and not awaited yet
+
+	// stored says that this owner has stored a presence or part since it connected. The hub's answer to it comes later, so it is announced.
+	stored atomic.Bool
 }
 
 // Times of a client.
 const (
-	askAgain  = 2 * time.Second // without an answer of the hub
+	askAgain  = 2 * time.Second  // without an answer of the hub, and longer for what takes long at slowLink; then twice as long, up to
+	lastAgain = 32 * time.Second // so that a long answer comes over a slow link, too
 	reconnect = 200 * time.Millisecond
 	firstLook = 200 * time.Millisecond // at the store for what was not heard; then twice as long each time, up to
 	lastLook  = time.Second
+	rareLook  = 20 * time.Second // where the hub's announcement is to come
 )
+
+// slowLink is that of an owner, in bytes a second, whose messages are not sent a second time while they are on their way.
+const slowLink = 64 << 10
 
 // keptNews is the largest size in bytes of messages kept for later.
 const keptNews = 64 << 20
@@ -65,6 +74,11 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // hear keeps what the hub announces until it is awaited.
 func (c *Client) hear(subject string, body []byte) {
+	if subject == "" { // it was not connected for a while
+		c.stored.Store(false)
+		c.live.wake()
+		return
+	}
 	kind, rest, ok := strings.Cut(strings.TrimPrefix(subject, "sotto."+c.n.ID+"."), ".out.")
 	if ok {
 		c.live.add(kind+"."+rest, body)
@@ -77,9 +91,13 @@ func (c *Client) Close() { c.link.Close() }
 
 // ask sends a request until there is an answer.
 func (c *Client) ask(ctx context.Context, subject string, body []byte) (Answer, error) {
+	wait := askAgain + time.Duration(len(body))*time.Second/slowLink
 	for {
-		brief, stop := context.WithTimeout(ctx, askAgain)
+		brief, stop := context.WithTimeout(ctx, wait)
 		a, again, err := c.link.Request(brief, subject, body)
+		if brief.Err() != nil {
+			wait = max(wait, min(2*wait, lastAgain))
+		}
 		stop()
 		switch {
 		case err == nil:
@@ -117,6 +135,9 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 			return nil, fmt.Errorf("hub: %s: %w", key, err)
 		}
 		if ack.Error == nil && ack.Seq > 0 {
+			if strings.HasPrefix(key, "sum.") && !strings.Contains(key, ".stop.") {
+				c.stored.Store(true)
+			}
 			return value, nil
 		}
 		// Not stored: the key has a value already, or the hub failed.
@@ -162,7 +183,8 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Await implements Store. The hub announces what it stores; now and then Await also asks the store,
-// in case an announcement was lost.
+// in case an announcement was lost. A sum of many owners takes sixty messages or so, and a look is two for each owner: so where the
+// announcement is to come it asks rarely.
 func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
 	look := firstLook
 	for {
@@ -171,7 +193,11 @@ func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error)
 			c.live.drop(keys[i], keptNews)
 			return i, v, nil
 		}
-		timer := time.NewTimer(look)
+		wait := look
+		if c.stored.Load() && !slices.ContainsFunc(keys, func(k string) bool { return !strings.HasPrefix(k, "all.") }) {
+			wait = rareLook
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-changed:
 			timer.Stop()

@@ -20,7 +20,7 @@ type Link interface {
 	// says whether another request may succeed.
 	Request(ctx context.Context, subject string, body []byte) (a Answer, again bool, err error)
 	// Subscribe calls hear for what the hub announces under patterns of subjects, one announcement at a time
-	// for each pattern.
+	// for each pattern. An empty subject says that announcements may have been missed.
 	Subscribe(patterns []string, hear func(subject string, body []byte)) error
 	// Close ends the connection.
 	Close()
@@ -109,6 +109,7 @@ func (l *natsLink) Subscribe(patterns []string, hear func(subject string, body [
 		}
 		l.heard = append(l.heard, s)
 	}
+	l.nc.SetReconnectHandler(func(*nats.Conn) { hear("", nil) })
 	// A hub that ends here is no error, though the library says that the connection is closed.
 	if err := l.nc.FlushTimeout(askAgain); err != nil && l.nc.IsClosed() {
 		return fmt.Errorf("hub: %w", err)

@@ -1,9 +1,14 @@
 package transport
 
 import (
+	"context"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A hub that ends between an owner's connection and its subscriptions is no error: the owner hears what the next one announces.
@@ -47,5 +52,114 @@ func TestHubEndsBeforeSubscription(t *testing.T) {
 	}
 	if _, v, err := c.Await(t.Context(), key); err != nil || string(v) != "text" {
 		t.Errorf("heard %q, %v", v, err)
+	}
+}
+
+// A deaf is a link whose answers take a time, at which the first requests give up.
+type deaf struct {
+	takes time.Duration
+	waits []time.Duration
+}
+
+func (d *deaf) Request(ctx context.Context, _ string, _ []byte) (Answer, bool, error) {
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		d.waits = append(d.waits, time.Since(began))
+		return Answer{}, true, ctx.Err()
+	case <-time.After(d.takes):
+		return Answer{}, false, nil
+	}
+}
+
+func (d *deaf) Subscribe([]string, func(subject string, body []byte)) error { return nil }
+func (d *deaf) Close()                                                      {}
+
+// Over a slow link a long message is not sent again while it is on its way, and a long answer comes at last.
+func TestSlowLinks(t *testing.T) {
+	for _, c := range []struct {
+		body  int
+		takes time.Duration
+		want  []time.Duration
+	}{
+		{100, time.Second, nil},
+		{100, 7 * time.Second, []time.Duration{2 * time.Second, 4 * time.Second}},
+		{100, 31 * time.Second, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}},
+		{800_000, 14 * time.Second, nil},
+		{64 << 20, 1000 * time.Second, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			link := &deaf{takes: c.takes}
+			client := &Client{link: link}
+			if _, err := client.ask(t.Context(), "subject", make([]byte, c.body)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range link.waits {
+				link.waits[i] -= link.waits[i] % time.Second
+			}
+			if !slices.Equal(link.waits, c.want) {
+				t.Errorf("%d bytes that take %v: gave up after %v; want %v", c.body, c.takes, link.waits, c.want)
+			}
+		})
+	}
+}
+
+// An empty is a link to a hub that stores all and has nothing. It counts the reads.
+type empty struct {
+	reads int
+	hear  func(subject string, body []byte)
+}
+
+func (e *empty) Request(_ context.Context, subject string, _ []byte) (Answer, bool, error) {
+	if strings.HasPrefix(subject, "$JS") {
+		e.reads++
+		return Answer{Status: "404"}, false, nil
+	}
+	return Answer{Body: []byte(`{"seq":1}`)}, false, nil
+}
+
+func (e *empty) Subscribe(_ []string, hear func(subject string, body []byte)) error {
+	e.hear = hear
+	return nil
+}
+
+func (e *empty) Close() {}
+
+// An owner that waits for what the hub will announce asks rarely, unless it was away or has stored nothing yet.
+func TestRareLooks(t *testing.T) {
+	_, _, all := ownKeysFor(t, 2, sums(2, 1, 3))
+	for _, c := range []struct {
+		stores, awaits string
+		away           bool
+		least, most    int // reads in 15 s
+	}{
+		{PresenceKey(0, 0), PresencesKey(0), false, 0, 0},
+		{PartKey(0, 0, 0), OutcomeKey(0, 0), false, 0, 0},
+		{PartKey(0, 0, 0), OutcomeKey(0, 0), true, 10, 20},
+		{"", OutcomeKey(0, 0), false, 10, 20},
+		{StopKey(0, 0, 0), OutcomeKey(0, 0), false, 10, 20}, // of an earlier process, perhaps
+		{PresenceKey(0, 0), ownKey(1, Hello), false, 10, 20},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			link := &empty{}
+			client, err := NewClient(link, all[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.stores != "" {
+				if _, err := client.Put(t.Context(), c.stores, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.away {
+				time.AfterFunc(time.Second, func() { link.hear("", nil) })
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 15*time.Second)
+			defer stop()
+			client.Await(ctx, c.awaits)
+			if link.reads < c.least || link.reads > c.most {
+				t.Errorf("%+v: %d reads", c, link.reads)
+			}
+		})
 	}
 }

@@ -124,6 +124,16 @@ func (n *news) find(keys ...string) (int, []byte, <-chan struct{}) {
 	return 0, nil, n.changed
 }
 
+// wake lets all who wait look again.
+func (n *news) wake() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
 // drop forgets a key, or all keys if more than most bytes are held.
 func (n *news) drop(key string, most int) {
 	n.mu.Lock()

@@ -82,10 +82,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	c := &crowd{store: &transport.Memory{}}
 	all := network(t, n)
 	for i, credentials := range all {
-		c.owners = append(c.owners, &owner{
-			c: credentials, store: c.store, disk: simdisk.New(uint64(i)), rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
-			parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int][]int{},
-		})
+		c.owners = append(c.owners, newOwner(i, credentials, c.store))
 	}
 	config, err := all[0].Network.Config()
 	if err != nil {
@@ -96,6 +93,13 @@ func newCrowd(t *testing.T, n int) *crowd {
 	go func() { ended <- (&transport.Adder{Store: c.store, Network: &all[0].Network, Config: config}).Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return c
+}
+
+func newOwner(i int, credentials *transport.Credentials, store transport.Store) *owner {
+	return &owner{
+		c: credentials, store: store, disk: simdisk.New(uint64(i)), rng: rand.New(rand.NewPCG(7, uint64(i))), retries: 3,
+		parts: map[string][]byte{}, plain: map[[2]int][]int64{}, totals: map[int][][]int64{}, at: map[int][]int{},
+	}
 }
 
 // crash ends the process if it is to crash at that point.

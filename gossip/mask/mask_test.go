@@ -3,6 +3,7 @@ package mask
 import (
 	"crypto/aes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -292,5 +293,55 @@ func BenchmarkMask(b *testing.B) {
 				turn++
 			}
 		})
+	}
+}
+
+// bits is a source of randomness that gives the same bits to each call of Read, and counts them.
+type bits struct {
+	of   [32]byte
+	read int
+}
+
+func (b *bits) Read(p []byte) (int, error) {
+	if len(p) == 1 { // Go reads and drops one now and then, so that nobody relies on the order
+		return 1, nil
+	}
+	for i := range p {
+		p[i] = b.of[b.read%len(b.of)]
+		b.read++
+	}
+	return len(p), nil
+}
+
+// A key has all the randomness that X25519 takes: it changes with each bit of 32 bytes but the five that the curve fixes. A seed of 32
+// bits, from which others could find all masks of a session, would read less.
+func TestKeyIsOf256Bits(t *testing.T) {
+	t.Setenv("GODEBUG", "cryptocustomrand=1") // else Go takes the system's randomness only
+	system := rand.Reader
+	t.Cleanup(func() { rand.Reader = system })
+	make := func(flip int) [KeySize]byte {
+		source := &bits{}
+		for i := range source.of {
+			source.of[i] = byte(7 * i)
+		}
+		if flip >= 0 {
+			source.of[flip/8] ^= 1 << (flip % 8)
+		}
+		rand.Reader = source
+		key, err := NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if source.read != 32 {
+			t.Fatalf("a key takes %d random bytes; want 32", source.read)
+		}
+		return key.Public()
+	}
+	first := make(-1)
+	for flip := range 256 {
+		fixed := flip < 3 || flip >= 254
+		if same := make(flip) == first; same != fixed {
+			t.Errorf("bit %d: the same key is %v", flip, same)
+		}
 	}
 }

@@ -73,6 +73,8 @@ type simWorld struct {
 	masks map[uint64]string                      // numbers of masks: none is used twice
 	other map[int][]byte                         // by attempt: another presence that the lying owner signed
 
+	died                               map[string]int // by point: of owners and hub
+	events                             []string
 	lied                               bool
 	released, givenUp, deaths, stopped int
 }
@@ -232,6 +234,14 @@ func kind(key string) string {
 	}, key), ".#")
 }
 
+// keyOf is the key that a request reads or writes.
+func (w *simWorld) keyOf(subject string) (key string, get bool) {
+	prefix := "sotto." + w.network.ID + "."
+	get = strings.HasPrefix(subject, "$JS.API.DIRECT.GET.")
+	first, rest, _ := strings.Cut(subject[strings.Index(subject, prefix)+len(prefix):], ".in.")
+	return first + "." + rest, get
+}
+
 // handle answers a request of an owner: a value to store, or a key to read.
 func (h *simHub) handle(owner int, subject string, body []byte) (transport.Answer, bool) {
 	h.mu.Lock()
@@ -239,13 +249,7 @@ func (h *simHub) handle(owner int, subject string, body []byte) (transport.Answe
 	if h.down {
 		return transport.Answer{}, false
 	}
-	prefix := "sotto." + h.w.network.ID + "."
-	get := strings.HasPrefix(subject, "$JS.API.DIRECT.GET.")
-	if get {
-		subject = subject[strings.Index(subject, prefix):]
-	}
-	first, rest, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".in.")
-	key := first + "." + rest
+	key, get := h.w.keyOf(subject)
 	if get {
 		if v := h.show(owner, key); v != nil {
 			return transport.Answer{Body: v}, true
@@ -352,7 +356,11 @@ func (s simSide) Put(ctx context.Context, key string, value []byte) ([]byte, err
 	h.puts++
 	r := h.w.dice("hub", h.puts)
 	dies := h.w.faulty() && r.Float64() < h.w.hubs
-	if dies && r.IntN(2) == 0 {
+	before := dies && r.IntN(2) == 0
+	if dies {
+		h.w.dies(fmt.Sprint("hub, before ", before, " ", kind(key)))
+	}
+	if before {
 		return nil, errCrash
 	}
 	if h.values[key] == nil {
@@ -458,10 +466,17 @@ func (l *simLink) Request(ctx context.Context, subject string, body []byte) (tra
 	l.mu.Unlock()
 	r := l.w.dice("request", l.owner, l.number, subject, n)
 	time.Sleep(upTo(r, time.Millisecond))
-	if l.at("asking " + subject) {
+	key, get := l.w.keyOf(subject)
+	what := "writes " + key
+	if get {
+		what = "reads " + key
+	}
+	if l.at("before it " + what) {
 		return transport.Answer{}, false, errCrash
 	}
-	l.w.leaves(l.owner, subject, body)
+	if !get {
+		l.w.leaves(l.owner, key, body)
+	}
 	answer, copies := make(chan transport.Answer, 2), 1
 	if l.w.faulty() && r.Float64() < l.w.twice {
 		copies = 2
@@ -479,7 +494,7 @@ func (l *simLink) Request(ctx context.Context, subject string, body []byte) (tra
 	}
 	select {
 	case a := <-answer:
-		if l.at("answered " + subject) {
+		if l.at("after it " + what) {
 			return transport.Answer{}, false, errCrash
 		}
 		return a, false, nil
@@ -539,11 +554,20 @@ func (l *simLife) at(point string) bool {
 	n := l.passed[point]
 	l.mu.Unlock()
 	if l.w.faulty() && l.w.dice("crash", l.owner, l.number, point, n).Float64() < l.w.crashes {
+		l.w.dies(kind(point))
 		l.die()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dead
+}
+
+// dies notes where a process has died.
+func (w *simWorld) dies(point string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.died[point]++
+	w.events = append(w.events, fmt.Sprint(time.Since(w.began), " ", point))
 }
 
 // die ends the process: what it has not synced may be lost, and nothing more leaves it.
@@ -629,15 +653,10 @@ func (s simLiar) Put(ctx context.Context, key string, value []byte) ([]byte, err
 }
 
 // leaves checks what leaves an owner.
-func (w *simWorld) leaves(owner int, subject string, body []byte) {
-	_, key, ok := strings.Cut(subject, ".sum.in.")
+func (w *simWorld) leaves(owner int, key string, body []byte) {
 	o := w.owners[owner]
-	if !ok || strings.HasPrefix(subject, "$JS") || !o.honest {
-		return
-	}
 	var who, attempt, sum int
-	n, _ := fmt.Sscanf(key, "%d.part.%d.%d", &who, &attempt, &sum)
-	if n < 3 {
+	if n, _ := fmt.Sscanf(key, "sum.%d.part.%d.%d", &who, &attempt, &sum); n < 3 || !o.honest {
 		return
 	}
 	w.mu.Lock()
@@ -695,6 +714,7 @@ func (w *simWorld) accepts(o *simOwner, attempt, sum int, total []int64) {
 		return
 	}
 	w.released++
+	w.events = append(w.events, fmt.Sprint(time.Since(w.began), " owner ", o.index, " takes ", attempt, " ", sum, " ", total))
 	want, honest := make([]int64, len(total)), true
 	for j, other := range w.owners {
 		theirs := w.left[mine.digest][j]
@@ -899,6 +919,9 @@ func (o *simOwner) live() error {
 	}
 	err := o.process(ctx, l)
 	l.mu.Lock()
+	if o.disk.Dead() != nil && !l.dead {
+		w.dies("disk")
+	}
 	dead := l.dead || o.disk.Dead() != nil
 	l.dead = true
 	l.mu.Unlock()
@@ -947,6 +970,7 @@ func (w *simWorld) run(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.left, w.masks, w.other = map[[sha256.Size]byte]map[int]*simPart{}, map[uint64]string{}, map[int][]byte{}
+	w.died = map[string]int{}
 	w.began = time.Now()
 	honest := !slices.ContainsFunc(w.owners, func(o *simOwner) bool { return !o.honest })
 	trusted := honest && w.lies == 0 && w.restores == 0
@@ -1017,12 +1041,13 @@ func simulate(t *testing.T, seed uint64, bug string) *simWorld {
 // older copy, at a hub that dies, too, and may lie, with owners that may lie: no context is masked twice, nothing leaves without mask, noise and
 // charge, honest owners agree on each total or stop, and when faults end they finish or have used up their retries.
 func TestSimulatedSums(t *testing.T) {
-	n := cmp.Or(*schedules, 150)
+	n := cmp.Or(*schedules, 300)
 	if race.Enabled {
 		n = cmp.Or(*schedules, 20)
 	}
 	start := time.Now()
 	var ended, released, givenUp, deaths, stopped, lied int
+	died := map[string]int{}
 	for k := range n {
 		w := simulate(t, *firstSeed+uint64(k), "")
 		if len(w.found) > 0 {
@@ -1036,12 +1061,37 @@ func TestSimulatedSums(t *testing.T) {
 		if w.lied {
 			lied++
 		}
+		for point, times := range w.died {
+			died[point] += times
+		}
 		released, givenUp, deaths, stopped = released+w.released, givenUp+w.givenUp, deaths+w.deaths, stopped+w.stopped
 	}
 	t.Logf("%d schedules, %.0f in a second: %d owners finished, %d stopped, %d sums taken, %d attempts given up, %d deaths, %d hubs lied",
 		n, float64(n)/time.Since(start).Seconds(), ended, stopped, released, givenUp, deaths, lied)
+	t.Logf("deaths: %v", died)
+	for _, point := range []string{
+		"charged", "part", "total", "disk", "hub, before false all.here", "hub, before true all.here", "hub, before false all.sum", "hub, before true all.sum",
+		"before it writes sum.#.here", "after it writes sum.#.here", "before it writes sum.#.part", "after it writes sum.#.part", "before it writes sum.#.stop",
+		"after it writes sum.#.stop", "before it reads all.sum", "after it reads all.sum",
+	} {
+		if n >= 100 && died[point] == 0 {
+			t.Errorf("nobody died at %q", point)
+		}
+	}
 	if n >= 100 && (ended < n/2 || released < n || givenUp < n/4 || deaths < n || stopped < n/20 || lied < n/20) {
 		t.Error("schedules in which too little happens")
+	}
+}
+
+// A schedule is the same each time.
+func TestSimulatedSumsRepeat(t *testing.T) {
+	for seed := range uint64(30) {
+		first, again := simulate(t, seed, ""), simulate(t, seed, "")
+		slices.Sort(first.events) // of one instant, any order
+		slices.Sort(again.events)
+		if !slices.Equal(first.events, again.events) {
+			t.Errorf("seed %d: %d events, then %d", seed, len(first.events), len(again.events))
+		}
 	}
 }
 

@@ -218,6 +218,16 @@ func TestPlanRetries(t *testing.T) {
 	charge(g, privacy.ErrExhausted, 0) // and not ErrNotPlanned: it was planned no more often
 	charge(h, nil, 0)
 
+	// Two batches that were charged together are more than one retry.
+	p, err = NewPlan(retried(1, privacy.Composed{g, h, wide}), RDP{}, budget(1, 1e-5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge(privacy.Composed{g, h}, nil, 1)
+	charge(privacy.Composed{g, h}, ErrNotPlanned, 1)
+	charge(wide, nil, 1)
+	charge(privacy.Composed{g, h}, privacy.ErrExhausted, 1)
+
 	// What a plan has in one batch may be charged one by one, and made again alone.
 	p, err = NewPlan(retried(1, privacy.Repeated{Count: 2, Of: both}), RDP{}, budget(1, 1e-5))
 	if err != nil {

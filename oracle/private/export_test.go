@@ -20,6 +20,7 @@ var (
 	CurvedModel  = curvedModel
 	ImageNetwork = imageNetwork
 	OpenOracle   = openOracle
+	PoolReleases = poolReleases
 	RandomRows   = randomRows
 	TableOf      = table
 )

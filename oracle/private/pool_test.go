@@ -3,6 +3,7 @@ package private
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -125,49 +126,122 @@ func atOnce(t *testing.T, all []*Oracle, f func(i int, o *Oracle) error) {
 	wg.Wait()
 }
 
+// A listener is a Pool that notes what goes in.
+type listener struct {
+	Pool
+	did   []string
+	drawn [][]int64
+	asked [][32]byte
+}
+
+func (l *listener) Meet(ctx context.Context) (bool, error) {
+	l.did = append(l.did, "meet")
+	return l.Pool.Meet(ctx)
+}
+
+func (l *listener) Sum(ctx context.Context, asked [32]byte, n int, part func() ([]int64, error)) ([]int64, error) {
+	return l.Pool.Sum(ctx, asked, n, func() ([]int64, error) {
+		v, err := part()
+		l.did, l.asked, l.drawn = append(l.did, "part"), append(l.asked, asked), append(l.drawn, slices.Clone(v))
+		return v, err
+	})
+}
+
 // The release of all owners is, bit for bit, that of one process that adds up the owners' exact sums and shares, and it is the same at each
 // owner. Each charges Shared, before its part is drawn.
 func TestPoolReleases(t *testing.T) {
-	const dim, n = 5, 90
+	poolReleases(t, func(_ *testing.T, owners int) (all []Pool) {
+		p := newPlaza(owners, nil)
+		for i := range owners {
+			all = append(all, &member{plaza: p, at: i})
+		}
+		return all
+	})
+}
+
+// poolReleases checks that of the pools that open makes for so many owners.
+func poolReleases(t *testing.T, open func(t *testing.T, owners int) []Pool) {
+	for _, c := range []struct {
+		adj     privacy.Adjacency
+		sampler sample.Sampler
+	}{
+		{privacy.AddRemove, sample.Full{}}, {privacy.AddRemove, sample.Poisson{Rate: 0.4}},
+		{privacy.ReplaceOne, sample.Full{}},
+	} {
+		t.Run(fmt.Sprintf("%v, %T", c.adj, c.sampler), func(t *testing.T) { poolReleasesOf(t, c.adj, c.sampler, open(t, 3)) })
+	}
+}
+
+func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler, pools []Pool) {
+	const dim, n, batches = 5, 90, 2
 	rnd := rand.New(rand.NewPCG(1, 2))
 	rows := randomRows(rnd, n, dim)
-	w := make([]float64, dim)
-	for j := range w {
-		w[j] = rnd.NormFloat64()
-	}
-	var tables []*data.Table
-	for i := range 3 {
-		tables = append(tables, table(rows[i*30:][:30], 2, false))
+	start := make([]float64, dim)
+	for j := range start {
+		start[j] = rnd.NormFloat64()
 	}
 	g := oracle.Grad{Clip: clip.Norm{C: 0.5}, Noise: mech.Gaussian{Sigma: 2}}
 	h := oracle.Hess{Clip: 0.25, Noise: mech.SymmetricGaussian{Sigma: 3}}
 	l := oracle.Loss{Bound: 2, Noise: mech.Gaussian{Sigma: 4}}
-	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-		all, pools := owners(t, adj, tables, 1, nil)
-		var got [3][]float64
-		atOnce(t, all, func(i int, o *Oracle) error {
-			b, err := o.Batch(t.Context(), sample.Full{}, g, h, l)
+	var tables []*data.Table
+	var all []*Oracle
+	var heard []*listener
+	for i, rows := range [][]row{rows[:20], rows[20:50], rows[50:]} {
+		tab := table(rows, 2, false)
+		c := config(t, tab, adj, n)
+		pool := &listener{Pool: pools[i]}
+		c.Streams, c.Pool, c.Own, c.Facts.Owners, c.Facts.Colluders = noise.SeededStreams(uint64(i)), pool, tab.Rows(), len(pools), 1
+		tables, all, heard = append(tables, tab), append(all, openOracle(t, c)), append(heard, pool)
+	}
+	// Each owner takes a step along the gradient that was released.
+	next := func(w, gradient []float64) []float64 {
+		w = slices.Clone(w)
+		for j := range w {
+			w[j] -= gradient[j]
+		}
+		return w
+	}
+	got := make([][]float64, len(all))
+	atOnce(t, all, func(i int, o *Oracle) error {
+		w := start
+		for range batches {
+			b, err := o.Batch(t.Context(), sampler, g, h, l)
 			if err != nil {
 				return err
 			}
 			a1, err1 := b.Grad(g, w)
 			a2, err2 := b.Hess(h, w)
 			a3, err3 := b.Loss(l, w)
-			got[i] = slices.Concat(a1, a2, []float64{a3})
-			return errors.Join(err1, err2, err3)
-		})
-		if !slices.Equal(got[0], got[1]) || !slices.Equal(got[0], got[2]) {
-			t.Fatalf("owners have other releases: %v", got)
+			if err := errors.Join(err1, err2, err3); err != nil {
+				return err
+			}
+			got[i] = append(append(append(got[i], a1...), a2...), a3)
+			w = next(w, a1)
 		}
-		// The same from parts that are made here.
-		o := all[0]
-		var want []float64
+		return nil
+	})
+	if t.Failed() {
+		return
+	}
+	if !slices.Equal(got[0], got[1]) || !slices.Equal(got[0], got[2]) {
+		t.Fatalf("owners have other releases: %v", got)
+	}
+	// The same from parts that are made here.
+	o := all[0]
+	size := sampler.Size(n)
+	var want []float64
+	w := start
+	for batch := range batches {
+		draws := make([]Draw, len(tables))
 		noises := make([]noise.Source, len(tables))
-		for i := range noises {
-			if err := noise.SeededStreams(uint64(i)).Reset(&noises[i], "noise", 0); err != nil {
+		for i, tab := range tables {
+			draws[i] = Draw{Sampler: sampler, Batch: batch, Total: tab.Rows()}
+			streams := noise.SeededStreams(uint64(i))
+			if err := errors.Join(streams.Reset(&noises[i], "noise", batch), streams.Key(&draws[i].Key, "sample", batch)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		first := len(want)
 		for k, q := range []oracle.Query{g, h, l} {
 			var r release
 			var err error
@@ -188,7 +262,7 @@ func TestPoolReleases(t *testing.T) {
 			}
 			total := make([]int64, s.Len())
 			for i, tab := range tables {
-				exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, &s)
+				exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, draws[i], &s)
 				mech.RoundShift(exact, r.shift)
 				m, err := o.shareOf(q)
 				if err == nil {
@@ -200,43 +274,50 @@ func TestPoolReleases(t *testing.T) {
 				for j := range exact {
 					exact[j] <<= r.shift
 				}
-				if !slices.Equal(exact, pools[i].drawn[k]) {
-					t.Errorf("%v: owner %d has another part of %T", adj, i+1, q)
+				if !slices.Equal(exact, heard[i].drawn[3*batch+k]) {
+					t.Errorf("batch %d: owner %d has another part of %T", batch, i+1, q)
 				}
 				for j := range total {
 					total[j] += exact[j]
 				}
 			}
 			for _, v := range total {
-				want = append(want, float64(v>>r.shift)*r.grid/n)
+				want = append(want, float64(v>>r.shift)*r.grid/size)
 			}
 		}
-		if !slices.Equal(got[0], want) {
-			t.Errorf("%v: released %v; the parts add up to %v", adj, got[0], want)
-		}
-		event := all[1].cfg.Journal.(*memo).charged
-		asked := privacy.Composed{}
+		w = next(w, want[first:first+dim])
+	}
+	if !slices.Equal(got[0], want) {
+		t.Errorf("released %v; the parts add up to %v", got[0], want)
+	}
+	event := all[1].cfg.Journal.(*memo).charged
+	asked := o.cfg.Facts.Cost(sampler, []oracle.Query{g, h, l})
+	if len(event) != batches || !privacy.Equal(event[0], asked) || !privacy.Contains[privacy.Shared](event[1]) {
+		t.Errorf("charged %v", event)
+	}
+	if sampler == (sample.Full{}) {
+		shared := privacy.Composed{}
 		for _, sigma := range []float64{2, 3, 4} {
-			asked = append(asked, privacy.Shared{Owners: 3, Colluders: 1, Of: privacy.Gaussian{Sigma: sigma}})
+			shared = append(shared, privacy.Shared{Owners: 3, Colluders: 1, Of: privacy.Gaussian{Sigma: sigma}})
 		}
-		if len(event) != 1 || !privacy.Equal(event[0], asked) {
-			t.Errorf("charged %v", event)
+		if !privacy.Equal(event[0], shared) {
+			t.Errorf("charged %v", event[0])
 		}
-		if strings.Join(pools[0].did, " ") != "meet part part part" || pools[0].asked[0] != pools[2].asked[0] || pools[0].asked[0] == pools[0].asked[2] {
-			t.Errorf("%v, asked %x", pools[0].did, pools[0].asked)
-		}
+	}
+	if p := heard[0]; strings.Join(p.did, " ") != "meet part part part meet part part part" || p.asked[0] != heard[2].asked[0] || p.asked[0] == p.asked[2] {
+		t.Errorf("%v, asked %x", p.did, p.asked)
 	}
 }
 
-// exactSum is the exact sum over all rows of a table.
-func exactSum(t *testing.T, tab *data.Table, m model.Model, facts oracle.Public, s *Sum) []int64 {
+// exactSum is the exact sum over the rows of a table that are drawn.
+func exactSum(t *testing.T, tab *data.Table, m model.Model, facts oracle.Public, d Draw, s *Sum) []int64 {
 	t.Helper()
 	l, err := NewLocal(tab, m, facts, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := errors.Join(l.Draw(t.Context(), Draw{Sampler: sample.Full{}, Total: tab.Rows()}), l.Sum(t.Context(), s)); err != nil {
+	if err := errors.Join(l.Draw(t.Context(), d), l.Sum(t.Context(), s)); err != nil {
 		t.Fatal(err)
 	}
 	v := make([]int64, s.Len())
@@ -269,7 +350,7 @@ func TestPoolPartHasItsShare(t *testing.T) {
 	}
 	for i, tab := range tables {
 		s := Sum{Of: Gradients, Clip: q.Clip, Unit: r.unit, W: w}
-		exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, &s)
+		exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, Draw{Sampler: sample.Full{}, Total: tab.Rows()}, &s)
 		mech.RoundShift(exact, r.shift)
 		squares := 0.0
 		for _, part := range pools[i].drawn {

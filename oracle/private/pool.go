@@ -87,7 +87,15 @@ func (cfg *Config) checkPool() error {
 // known modulo 2⁶⁴ units. A part is given away in units, so that all can read is that function of sum plus noise, as in noisySum. Where the owners give an
 // attempt up, this one charges the batch once more and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would
 // show the part.
-func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, error)) ([]int64, error) {
+//
+// An error ends the batch, and releases none of it. Half a batch would stand in the run's log as a whole one, and a process that goes on would
+// pass over an attempt that the other owners are still at. The sums that were made are in the Pool's own journal, which answers again.
+func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, error)) (total []int64, err error) {
+	defer func() {
+		if err != nil {
+			b.open, b.answers = b.open[:0], b.answers[:0]
+		}
+	}()
 	o := b.o
 	m, err := o.shareOf(q)
 	if err != nil {
@@ -126,7 +134,6 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 			return nil, err
 		}
 		if err := o.attempt(b.ctx, b.sampler, o.lastCost); err != nil {
-			b.open = b.open[:0] // the batch is over
 			return nil, err
 		}
 	}

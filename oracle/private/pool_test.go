@@ -409,6 +409,60 @@ func TestPoolAttempts(t *testing.T) {
 	})
 }
 
+// failing is a Pool whose sums fail from one on.
+type failing struct {
+	Pool
+	left int
+	err  error
+}
+
+func (f *failing) Sum(ctx context.Context, asked [32]byte, n int, part func() ([]int64, error)) ([]int64, error) {
+	if f.left--; f.left < 0 {
+		return nil, f.err
+	}
+	return f.Pool.Sum(ctx, asked, n, part)
+}
+
+// A batch that fails between its sums releases none of them: the journal would take half a batch for a whole one.
+func TestPoolHalfABatch(t *testing.T) {
+	rows := randomRows(rand.New(rand.NewPCG(13, 14)), 20, 3)
+	g := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+	l := oracle.Loss{Bound: 2, Noise: mech.Gaussian{Sigma: 1}}
+	for name, c := range map[string]struct {
+		err     error // of the second sum
+		refuse  bool  // what is charged after the first attempt
+		want    error
+		charged int
+	}{
+		"interrupted": {context.Canceled, false, context.Canceled, 1},
+		"no retries":  {ErrGivenUp, true, privacy.ErrExhausted, 1},
+	} {
+		all, _ := owners(t, privacy.AddRemove, []*data.Table{table(rows[:10], 2, false), table(rows[10:], 2, false)}, 0, nil)
+		for _, o := range all {
+			o.cfg.Pool = &failing{o.cfg.Pool, 1, c.err}
+		}
+		atOnce(t, all, func(_ int, o *Oracle) error {
+			b, err := o.Batch(t.Context(), sample.Full{}, g, l)
+			if err != nil {
+				return err
+			}
+			if _, err := b.Grad(g, make([]float64, 3)); err != nil {
+				return err
+			}
+			o.cfg.Meter.(*free).refuse = c.refuse
+			if _, err := b.Loss(l, make([]float64, 3)); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			return o.Close()
+		})
+		for i, o := range all {
+			if j := o.cfg.Journal.(*memo); len(j.charged) != c.charged || len(j.released) != 0 {
+				t.Errorf("%s: owner %d charged %d times and released %v", name, i+1, len(j.charged), j.released)
+			}
+		}
+	}
+}
+
 // Exact sums are known modulo 2⁶⁴ units. Two that are the same so, and differ as counts of the coarser grid, give one total: what is published has no
 // digits above those of the release.
 func TestPoolWraps(t *testing.T) {

@@ -261,12 +261,12 @@ func TestTranscript(t *testing.T) {
 	}
 	defer p.Close()
 	known := map[[sha256.Size]byte]bool{}
-	for _, a := range p.journal.attempts {
-		for _, total := range a.totals {
-			if known[total.transcript] {
+	for _, a := range p.journal.Attempts {
+		for _, total := range a.Totals {
+			if known[total.Transcript] {
 				t.Error("two sums have one transcript")
 			}
-			known[total.transcript] = true
+			known[total.Transcript] = true
 		}
 	}
 	if len(known) != 2*len(lengths) {

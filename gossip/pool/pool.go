@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,16 +19,16 @@ import (
 
 	"github.com/sottodp/sotto/gossip/mask"
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Options say whose pool it is, and what its run has done so far.
 type Options struct {
 	Store       transport.Store
 	Credentials *transport.Credentials
-	Disk        vfs.FS
+	Disk        runlog.Disk
 	Path        string // of the journal
 	Run         string // the run's identity; a journal is of one run
 	Retries     int    // how many attempts the owners may give up
@@ -44,7 +45,7 @@ type Pool struct {
 	Options
 	network *transport.Network
 	config  transport.Config
-	journal *journal
+	journal *runlog.Sums
 
 	attempt    int // the current one; -1: none yet
 	sum        int // the next one of it
@@ -74,20 +75,18 @@ func Open(o Options) (*Pool, error) {
 	if p.config, err = p.network.Config(); err != nil {
 		return nil, err
 	}
-	head := sha256.New()
-	fmt.Fprintf(head, "sotto/pool/1 journal\n%d %d\n%s\n", o.Credentials.Owner, len(o.Run), o.Run)
-	head.Write(p.config[:])
-	p.transcript = sha256.Sum256(append([]byte("sotto/pool/1 sums\n"), p.config[:]...))
-	if p.journal, err = openJournal(o.Disk, o.Path, [sha256.Size]byte(head.Sum(nil))); err != nil {
+	head := runlog.SumsHead{Run: o.Run, Config: hex.EncodeToString(p.config[:]), Owner: o.Credentials.Owner}
+	if p.journal, err = o.Disk.OpenSums(o.Path, head); err != nil {
 		return nil, err
 	}
+	p.transcript = p.journal.Start()
 	for released := 0; released < o.Released; {
 		p.attempt++
-		a := p.journal.of(p.attempt)
+		a := p.journal.Of(p.attempt)
 		switch {
-		case a.givenUp:
+		case a.GivenUp:
 			p.givenUp++
-		case len(a.totals) == 0:
+		case len(a.Totals) == 0:
 			p.Close()
 			return nil, fmt.Errorf("%s: found the sums of %d batches, and the run has released %d: %w", o.Path, released, o.Released, ErrBehind)
 		default:
@@ -99,12 +98,12 @@ func Open(o Options) (*Pool, error) {
 }
 
 // Close closes the journal.
-func (p *Pool) Close() error { return p.journal.f.Close() }
+func (p *Pool) Close() error { return p.journal.Close() }
 
 // pass adds to the transcript what an attempt released.
-func (p *Pool) pass(a attempt) {
-	if k := len(a.totals); k > 0 {
-		p.transcript = a.totals[k-1].transcript
+func (p *Pool) pass(a runlog.SumsAttempt) {
+	if k := len(a.Totals); k > 0 {
+		p.transcript = a.Totals[k-1].Transcript
 	}
 }
 
@@ -127,16 +126,16 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may%s: %w", p.givenUp, p.Retries, last, privacy.ErrExhausted)
 		}
 		p.attempt++
-		a := p.journal.of(p.attempt)
-		if masked := len(a.parts) > 0; masked && (!a.givenUp || len(a.totals) > 0 || p.charged < a.parts[0].charged) {
+		a := p.journal.Of(p.attempt)
+		if masked := len(a.Parts) > 0; masked && (!a.GivenUp || len(a.Totals) > 0 || p.charged < a.Parts[0].Charged) {
 			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again then. An
 			// attempt that was given up after some of its sums is gone through again: the batch goes on at the sum after those.
-			if held = p.charged >= a.parts[0].charged; !held {
+			if held = p.charged >= a.Parts[0].Charged; !held {
 				p.charged++
 			}
 			p.open = true
 			return held, nil
-		} else if a.givenUp {
+		} else if a.GivenUp {
 			p.givenUp++
 			p.pass(a)
 			continue
@@ -190,7 +189,7 @@ func (p *Pool) arrive(ctx context.Context) (bool, error) {
 		}
 		p.givenUp++
 		p.lacks = p.network.Owners[o.Lacks].Name
-		return false, p.journal.giveUp(p.attempt, 0)
+		return false, p.journal.GiveUp(p.attempt, 0)
 	}
 	all, err := p.network.Presences(p.config, p.attempt, b)
 	if err != nil {
@@ -224,44 +223,44 @@ func (p *Pool) Sum(ctx context.Context, asked [sha256.Size]byte, n int, part fun
 }
 
 func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
-	a := p.journal.of(p.attempt)
+	a := p.journal.Of(p.attempt)
 	switch {
 	case !p.open || n < 0:
 		return nil, errors.New("pool: Sum follows Meet, and asks for no fewer numbers than 0")
-	case a.givenUp && p.sum >= len(a.totals):
+	case a.GivenUp && p.sum >= len(a.Totals):
 		p.open = false
 		p.givenUp++
 		return nil, private.ErrGivenUp
 	}
-	if p.sum >= len(a.parts) && p.session != nil {
+	if p.sum >= len(a.Parts) && p.session != nil {
 		if err := p.mask(asked, n, part); err != nil {
 			return nil, err
 		}
-		a = p.journal.of(p.attempt)
+		a = p.journal.Of(p.attempt)
 	}
-	if p.sum >= len(a.parts) {
+	if p.sum >= len(a.Parts) {
 		if err := p.stop(ctx); err != nil {
 			return nil, err
 		}
 		return p.outcome(ctx, nil, nil)
 	}
-	r := &a.parts[p.sum]
-	if r.asked != asked || r.n != n {
+	r := &a.Parts[p.sum]
+	if r.Asked != asked || r.N != n {
 		return nil, fmt.Errorf("%s: sum %d of attempt %d was asked otherwise by the process that masked it; continue the run with the same program and settings", p.Path, p.sum+1, p.attempt+1)
 	}
-	if p.sum < len(a.totals) {
-		b, err := p.journal.numbers(a.totals[p.sum].at, totalHead)
+	if p.sum < len(a.Totals) {
+		b, err := p.journal.TotalNumbers(a.Totals[p.sum])
 		if err != nil {
 			return nil, err
 		}
-		p.transcript = a.totals[p.sum].transcript
+		p.transcript = a.Totals[p.sum].Transcript
 		return p.release(b), nil
 	}
-	b, err := p.journal.numbers(r.at, partHead)
+	b, err := p.journal.PartNumbers(*r)
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := transport.PutPart(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum, r.digest, b); err != nil {
+	if ok, err := transport.PutPart(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum, r.Digest, b); err != nil {
 		return nil, err
 	} else if !ok {
 		return nil, fmt.Errorf("%s: the store has another part of sum %d of attempt %d: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)
@@ -278,11 +277,11 @@ func (p *Pool) mask(asked [sha256.Size]byte, n int, part func() ([]int64, error)
 	if len(v) != n {
 		return fmt.Errorf("pool: found a part of %d numbers; the sum has %d", len(v), n)
 	}
-	r := partRecord{charged: p.charged, n: n, asked: asked, digest: p.digest(asked, n)}
-	if err := p.session.Mask(v, mask.Context{Turn: uint64(p.sum), Digest: r.digest}); err != nil {
+	r := runlog.SumsPart{Charged: p.charged, N: n, Asked: asked, Digest: p.digest(asked, n)}
+	if err := p.session.Mask(v, mask.Context{Turn: uint64(p.sum), Digest: r.Digest}); err != nil {
 		return err
 	}
-	return p.journal.part(p.attempt, p.sum, r, transport.Numbers(v))
+	return p.journal.Part(p.attempt, p.sum, r, transport.Numbers(v))
 }
 
 // digest is of all that the owners agree on in a sum.
@@ -291,14 +290,16 @@ func (p *Pool) digest(asked [sha256.Size]byte, n int) [sha256.Size]byte {
 	io.WriteString(h, "sotto/pool/1 context\n")
 	h.Write(p.config[:])
 	h.Write(p.present[:])
-	h.Write(begin(0, p.attempt, p.sum, n)[1:])
+	for _, v := range []int{p.attempt, p.sum, n} {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(v)))
+	}
 	h.Write(asked[:])
 	h.Write(p.transcript[:])
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // outcome waits until the sum ends, of which r and numbers are this owner's part; nil: it has none.
-func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]int64, error) {
+func (p *Pool) outcome(ctx context.Context, r *runlog.SumsPart, numbers []byte) ([]int64, error) {
 	key := transport.OutcomeKey(p.attempt, p.sum)
 	_, b, err := p.Store.Await(ctx, key)
 	if err != nil {
@@ -309,7 +310,7 @@ func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]in
 		return nil, err
 	}
 	if o.Lacks >= 0 {
-		if err := p.journal.giveUp(p.attempt, p.sum); err != nil {
+		if err := p.journal.GiveUp(p.attempt, p.sum); err != nil {
 			return nil, err
 		}
 		p.open = false
@@ -322,7 +323,7 @@ func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]in
 	}
 	var others []string
 	for i, c := range o.Claims {
-		if c.Context != r.digest || c.Numbers != r.n {
+		if c.Context != r.Digest || c.Numbers != r.N {
 			others = append(others, p.network.Owners[i].Name)
 		}
 	}
@@ -330,14 +331,10 @@ func (p *Pool) outcome(ctx context.Context, r *partRecord, numbers []byte) ([]in
 		return nil, fmt.Errorf("pool: sum %d of attempt %d is of different contexts, so it can't be read: %s signed another one than %s; compare the specs and versions of these owners, and ask who runs the hub",
 			p.sum+1, p.attempt+1, strings.Join(others, ", "), p.Credentials.Name())
 	}
-	h := sha256.New()
-	h.Write(p.transcript[:])
-	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(p.attempt)), uint64(p.sum)))
-	h.Write(o.Total)
-	p.transcript = [sha256.Size]byte(h.Sum(nil))
-	if err := p.journal.total(p.attempt, p.sum, p.transcript, o.Total); err != nil {
+	if err := p.journal.Total(p.attempt, p.sum, o.Total); err != nil {
 		return nil, err
 	}
+	p.transcript = p.journal.Of(p.attempt).Totals[p.sum].Transcript
 	return p.release(o.Total), nil
 }
 

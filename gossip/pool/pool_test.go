@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 var errCrash = errors.New("crash")
@@ -140,7 +140,7 @@ const journalPath = "/pool"
 
 func (o *owner) pool() (*Pool, error) {
 	return Open(Options{
-		Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "run", Retries: o.retries,
+		Store: o, Credentials: o.c, Disk: runlog.Disk{FS: o.disk}, Path: journalPath, Run: "run", Retries: o.retries,
 		Charged: bytes.Count(o.events, []byte("c")), Released: bytes.Count(o.events, []byte("r")),
 	})
 }
@@ -292,12 +292,12 @@ func (c *crowd) check(t *testing.T, batches int) {
 			t.Fatal(err)
 		}
 		masked := 0
-		for a, at := range p.journal.attempts {
-			if len(at.parts) > 0 {
+		for a, at := range p.journal.Attempts {
+			if len(at.Parts) > 0 {
 				masked++
 			}
-			for s := range at.parts {
-				if o.parts[transport.PartKey(i, a, s)] == nil && !at.givenUp {
+			for s := range at.Parts {
+				if o.parts[transport.PartKey(i, a, s)] == nil && !at.GivenUp {
 					t.Errorf("owner %d never stored part %d of attempt %d", i+1, s, a)
 				}
 			}
@@ -494,111 +494,10 @@ func TestOldJournals(t *testing.T) {
 		t.Errorf("another question: %v", err)
 	}
 	p.Close()
-	if _, err := Open(Options{Store: o, Credentials: o.c, Disk: o.disk, Path: journalPath, Run: "another"}); err == nil || !strings.Contains(err.Error(), "another run") {
+	if _, err := Open(Options{Store: o, Credentials: o.c, Disk: runlog.Disk{FS: o.disk}, Path: journalPath, Run: "another"}); !errors.Is(err, runlog.ErrOtherJournal) {
 		t.Errorf("the journal of another run: %v", err)
 	}
 	if o.twice {
 		t.Error("the owner stored two parts of one sum")
-	}
-}
-
-// A journal that ends anywhere is cut to its last whole record; one that is damaged before its end is refused.
-func TestJournalTails(t *testing.T) {
-	disk := simdisk.New(1)
-	head := [sha256.Size]byte{1}
-	j, err := openJournal(disk, journalPath, head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends := []int64{j.size}
-	for _, err := range []func() error{
-		func() error { return j.part(0, 0, partRecord{charged: 1, n: 2}, make([]byte, 16)) },
-		func() error { return j.total(0, 0, head, make([]byte, 16)) },
-		func() error { return j.part(0, 1, partRecord{charged: 1}, nil) },
-		func() error { return j.giveUp(0, 1) },
-	} {
-		if err := err(); err != nil {
-			t.Fatal(err)
-		}
-		ends = append(ends, j.size)
-	}
-	if err := j.part(0, 2, partRecord{}, nil); err == nil {
-		t.Error("a part follows the end of its attempt")
-	}
-	if err := j.f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	all := disk.Peek(journalPath)
-	open := func(b []byte) (*journal, error) {
-		d := simdisk.New(1)
-		f, err := d.OpenFile(journalPath, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		return openJournal(d, journalPath, head)
-	}
-	for n := range len(all) + 1 {
-		j, err := open(all[:n])
-		if err != nil {
-			t.Fatalf("%d bytes: %v", n, err)
-		}
-		want := ends[0]
-		for _, end := range ends {
-			if end <= int64(n) {
-				want = end
-			}
-		}
-		if j.size != want {
-			t.Errorf("%d bytes: %d are whole; want %d", n, j.size, want)
-		}
-	}
-	for at := range int(ends[3]) { // lengths, too
-		b := bytes.Clone(all)
-		b[at] ^= 1
-		if j, err := open(b); err == nil {
-			t.Errorf("byte %d is damaged, and %d bytes are read", at, j.size)
-		}
-	}
-}
-
-// What a process reads of a journal stays there when the power goes, also if the sync of the process before it failed.
-func TestJournalAfterFailedSync(t *testing.T) {
-	head := [sha256.Size]byte{1}
-	failed := 0
-	for call := 0; ; call++ {
-		disk := simdisk.New(uint64(call))
-		work := func() error {
-			j, err := openJournal(disk, journalPath, head)
-			if err != nil {
-				return err
-			}
-			return errors.Join(j.part(0, 0, partRecord{charged: 1, n: 500}, make([]byte, 4000)), j.f.Close())
-		}
-		disk.Start(map[int]simdisk.Fault{call: simdisk.EIO})
-		if err := work(); err != nil {
-			failed++
-		} else if disk.Calls() <= call {
-			break
-		}
-		var seen [2]int
-		for k := range seen {
-			disk.Start(nil)
-			j, err := openJournal(disk, journalPath, head)
-			if err != nil {
-				t.Fatalf("call %d: %v", call, err)
-			}
-			seen[k] = len(j.attempts)
-			disk.Cut(true)
-		}
-		if seen[1] < seen[0] {
-			t.Errorf("call %d: a part was read, and is lost with the power", call)
-		}
-	}
-	if failed < 5 {
-		t.Errorf("%d calls failed", failed)
 	}
 }

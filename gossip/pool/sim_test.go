@@ -28,6 +28,7 @@ import (
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A schedule of simulated owners who add up is everything that happens to them, from one seed, on the virtual clock of testing/synctest.
@@ -769,7 +770,7 @@ func (o *simOwner) process(ctx context.Context, l *simLife) (err error) {
 	}
 	charged, released := bytes.Count(events, []byte("c")), bytes.Count(events, []byte("r"))
 	p, err := Open(Options{
-		Store: store, Credentials: w.credentials[o.index], Disk: o.disk, Path: journalPath, Run: "run", Retries: w.retries,
+		Store: store, Credentials: w.credentials[o.index], Disk: runlog.Disk{FS: o.disk}, Path: journalPath, Run: "run", Retries: w.retries,
 		Charged: charged, Released: released,
 	})
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Keys of masked sums (network.mode: sum). Owners write those that begin with sum, each its own; the hub those that begin
@@ -163,7 +165,7 @@ func whole(ctx context.Context, r Store, key string, n int, first []byte) ([]byt
 }
 
 // MaxSum is the most numbers of a sum.
-const MaxSum = 1 << 26
+const MaxSum = runlog.MaxSum
 
 // An Outcome says how a sum ended: with a total or, if Lacks is not negative, with the attempt given up.
 type Outcome struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // counted carries connections to an address and counts their bytes, both ways.
@@ -107,7 +108,7 @@ func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
 			b.Fatal(err)
 		}
 		b.Cleanup(store.Close)
-		p, err := pool.Open(pool.Options{Store: store, Credentials: c, Disk: vfs.OS{}, Path: filepath.Join(b.TempDir(), "pool"), Run: "run"})
+		p, err := pool.Open(pool.Options{Store: store, Credentials: c, Disk: runlog.Disk{FS: vfs.OS{}}, Path: filepath.Join(b.TempDir(), "pool"), Run: "run"})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -129,7 +129,7 @@ var table = map[string][]string{
 	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// Sums of masked parts over the store, for the private oracle of each owner.
-	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "internal/frame", "internal/readfile", "internal/vfs"},
+	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "run/runlog"},
 
 	// The gate to tables.
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},

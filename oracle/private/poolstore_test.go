@@ -10,6 +10,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The same over masks, a store and a hub that adds.
@@ -37,7 +38,7 @@ func TestPoolReleasesOverTheStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := pool.Open(pool.Options{Store: store, Credentials: c, Disk: simdisk.New(uint64(i)), Path: "/pool", Run: "run"})
+			p, err := pool.Open(pool.Options{Store: store, Credentials: c, Disk: runlog.Disk{FS: simdisk.New(uint64(i))}, Path: "/pool", Run: "run"})
 			if err != nil {
 				t.Fatal(err)
 			}

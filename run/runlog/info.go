@@ -32,6 +32,7 @@ const (
 	ScheduleFile = "schedule.json"
 	AgreedFile   = "agreed.json" // what the owners agreed on
 	PlaceFile    = "place.json"  // the network, and the owner's share of the schedule's seed
+	SumsFile     = "sums.bin"    // what the owner masked, and the sums of all owners (network.mode: sum)
 
 	SearchFile = "tune.json" // what a search found
 	// SealFile holds the HMAC of a search's final files under the ledger's key: a search settles before it has them (R21).

@@ -160,7 +160,7 @@ func (d Disk) Continue(dir string, redo bool) (*Writer, *Record, error) {
 // follows from them may leave only after this (R5). After a sync that failed, systems take pages for
 // written that are not, and a second sync does nothing; so Sync writes every file once more.
 func (d Disk) Sync(dir string) error {
-	names, err := d.withParts(dir, EventsFile, StepsFile, JournalFile)
+	names, err := d.withParts(dir, EventsFile, StepsFile, JournalFile, SumsFile)
 	if err != nil {
 		return err
 	}

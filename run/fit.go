@@ -44,6 +44,11 @@ type Env struct {
 	// of a lab run. It is called before the settlement, which seals the report with the other files.
 	Report func(dir string, life *ledger.History) error
 
+	// Pool opens the pool of a run whose owners add up their sums (network.mode: sum), and Ready, if set, waits for the other owners: it is
+	// called after the budget is reserved, and before the run has the rows.
+	Pool  func(PoolState) (Pool, error)
+	Ready func(context.Context) error
+
 	Crash    func(point string) // tests: called where a process may die
 	reserved func(error) error  // tests: changes how a reservation ends
 	disk     *disk              // tests: where run directory and ledger are; nil: the machine's
@@ -122,6 +127,9 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 		undo() // nothing half-written stays behind
 		return nil, "", orStopped(ctx, err, ErrNotBegun)
 	}
+	if err := s.openPool(&runlog.Record{}); err != nil {
+		return s.Info, s.Dir, err
+	}
 	asked, err := s.Open(meter, s.writer, 0)
 	if err != nil {
 		return s.Info, s.Dir, err
@@ -180,7 +188,7 @@ func (s *Session) purpose() access.Purpose {
 func (j *Job) RowOptions() data.Options {
 	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = j.whole().Rows, true
+		opt.Rows, opt.KeepBad = j.own(), true
 	}
 	return opt
 }
@@ -455,6 +463,9 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 		return false, err
 	}
 	if s.Job.Spec.Lab {
+		if err := s.ready(ctx); err != nil {
+			return false, err
+		}
 		if err := s.Take(ctx); err != nil {
 			return false, err
 		}
@@ -470,6 +481,10 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 	}
 	if err := s.reserve(ctx); err != nil {
 		return false, err // begun all the same where it wraps ledger.ErrUncertain
+	}
+	s.crash("reserved")
+	if err := s.ready(ctx); err != nil {
+		return true, orStopped(ctx, err, ErrInterrupted)
 	}
 	if err := s.Take(ctx); err != nil {
 		return true, err

@@ -198,6 +198,9 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if err := s.takeOver(ctx, known); err != nil {
 		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
+	if err := s.ready(ctx); err != nil {
+		return info, orStopped(ctx, err, ErrInterrupted)
+	}
 	if err := s.Take(ctx); err != nil {
 		return nil, err
 	}
@@ -210,7 +213,8 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if err := write(ctx); err != nil {
 		return nil, err
 	}
-	seeded := info.Seed != nil
+	// A part that was masked is never drawn again.
+	seeded := info.Seed != nil && env.Pool == nil
 	var rec *runlog.Record
 	if s.writer, rec, err = s.disk().Continue(dir, seeded); err != nil {
 		return nil, err
@@ -222,6 +226,9 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		charged = rec.Released
 	} else {
 		account.AllowGaps(meter)
+	}
+	if err := s.openPool(rec); err != nil {
+		return nil, err
 	}
 	asked, err := s.Open(meter, s.writer, charged)
 	if err != nil {
@@ -320,6 +327,9 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short, facts.Centered
 	if !facts.Shifted {
 		j.Facts.Shifted, j.Facts.LabelMin = false, 0
+	}
+	if facts.Owners > 0 {
+		j.Facts.Owners, j.Facts.Colluders, j.Facts.Rows = facts.Owners, facts.Colluders, facts.Rows
 	}
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {

@@ -41,6 +41,7 @@ type Session struct {
 	train    *data.Table
 	held     *data.Table    // the part that is held out; nil: none
 	meter    account.Meter  // of the open oracle
+	pool     Pool           // of all owners; nil: the run releases its own sums
 	shards   *remote.Shards // hold the rows instead of train; nil: none
 	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
@@ -80,6 +81,9 @@ func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (
 	if s.shards != nil {
 		t.Summer = s.shards
 	}
+	if s.pool != nil {
+		t.Pool = s.pool
+	}
 	s.meter = meter
 	return t.Open()
 }
@@ -96,6 +100,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
 		}
 	}
+	s.writer.AtOnce = s.pool != nil
 	if s.Job.StateEvery > 0 {
 		if err := s.writer.SaveStates(); err != nil {
 			return errors.Join(err, asked.Close())
@@ -138,7 +143,7 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 		}
 	}
 	seconds := time.Since(start).Seconds()
-	closeErr := asked.Close()
+	closeErr := errors.Join(asked.Close(), s.closePool())
 	var w []float64
 	if failed == nil {
 		w = walk.output()
@@ -451,6 +456,7 @@ func (s *Session) closeTables() {
 // Close releases rows, ledger and lock.
 func (s *Session) Close() (err error) {
 	s.closeWriter()
+	s.closePool()
 	s.closeTables()
 	if s.ledger != nil {
 		err = s.ledger.Close()

@@ -21,6 +21,7 @@ type Trainer struct {
 	Table   *data.Table
 	Part    string         // of a divided table, which Table is; "": that of the job's method
 	Summer  private.Summer // where the rows are, if Table has none
+	Pool    private.Pool   // of all owners, where the job's facts name several
 	Meter   account.Meter
 	Journal oracle.Journal // NopJournal in the lab, and if another keeps the log
 	Streams noise.Streams
@@ -32,7 +33,7 @@ type Trainer struct {
 func (t *Trainer) Open() (*private.Oracle, error) {
 	return private.New(private.Config{
 		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Part: cmp.Or(t.Part, t.Job.Part()), Meter: t.Meter,
-		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers,
+		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers, Pool: t.Pool, Own: t.Job.own(),
 	})
 }
 

@@ -162,6 +162,13 @@ func (d *Disk) Start(plan map[int]Fault) {
 	clear(d.locks)
 }
 
+// Kill ends the process: its next calls fail. The cache stays.
+func (d *Disk) Kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = ErrKilled
+}
+
 // Calls counts the calls of the process.
 func (d *Disk) Calls() int {
 	d.mu.Lock()

@@ -64,6 +64,9 @@ type Writer struct {
 	// with the number of charged batches and the group's own charges. Its error stops the run
 	// before a release of the group leaves (R7).
 	Guard func(charged int, group []Charges) error
+	// AtOnce makes each charge durable, and gives it to Guard, before Charge returns: what follows from it leaves this process before the
+	// log does, as an owner's masked part. No charge is withdrawn then.
+	AtOnce bool
 	// Durable, if set, is told the steps of a group after it is durable. The slice is valid during
 	// the call.
 	Durable func(steps []Step)
@@ -193,7 +196,8 @@ func (w *Writer) Charge(e privacy.Event) error {
 	if w.err != nil {
 		return w.err
 	}
-	if time.Since(w.flushed) > GroupEvery || len(w.pendingReleases) > groupBytes {
+	// At once, the release of the batch before is in the log ahead of the charge, so that a release stands by its own charge.
+	if w.AtOnce || time.Since(w.flushed) > GroupEvery || len(w.pendingReleases) > groupBytes {
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -209,6 +213,9 @@ func (w *Writer) Charge(e privacy.Event) error {
 	}
 	w.all = extend(w.all, e)
 	w.charged++
+	if w.AtOnce {
+		return w.Flush()
+	}
 	return nil
 }
 
@@ -276,7 +283,7 @@ func (w *Writer) Release(answers [][]float64) error {
 // Withdraw takes back the batch last charged if nothing of it was released and its charge is not durable:
 // a run stopped there ends like a run killed there, and later draws the batch again (R5).
 func (w *Writer) Withdraw() {
-	if w.last == w.batch || w.batch != w.charged-1 || len(w.pendingEvents) == 0 {
+	if w.AtOnce || w.last == w.batch || w.batch != w.charged-1 || len(w.pendingEvents) == 0 {
 		return
 	}
 	w.pendingEvents, w.all = shorten(w.pendingEvents), shorten(w.all)
@@ -315,7 +322,7 @@ func (w *Writer) flush() error {
 	if err := writeSync(w.events, text); err != nil {
 		return err
 	}
-	if w.Guard != nil && len(w.pendingEvents)+len(w.pendingReleases) > 0 {
+	if w.Guard != nil && (len(w.pendingEvents) > 0 || len(w.pendingReleases) > 0 && !w.AtOnce) {
 		if err := w.Guard(w.charged, w.pendingEvents); err != nil {
 			return err
 		}

@@ -723,3 +723,48 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// At once, a charge is in the file and has passed Guard when Charge returns, after the release before it, and is never withdrawn.
+func TestChargesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var guarded []int
+	w.AtOnce = true
+	w.Guard = func(charged int, group []Charges) error {
+		if len(group) != 1 || group[0].First != charged-1 || group[0].Count != 1 {
+			t.Errorf("guarded %d charges with the group %v", charged, group)
+		}
+		// A crash here loses no release: it would stand by the next charge when the run goes on.
+		if rec, err := Read(dir); err != nil || rec.Charged() != charged || rec.Released != charged-1 {
+			t.Errorf("before charge %d returns: %+v, %v", charged, rec, err)
+		}
+		guarded = append(guarded, charged)
+		return nil
+	}
+	e := privacy.Gaussian{Sigma: 1}
+	for k := range 3 {
+		if err := w.Charge(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Withdraw()
+		rec, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Charged() != k+1 || rec.Released != k || len(guarded) != k+1 {
+			t.Errorf("after charge %d: the log has %d charges and %d releases, Guard %v", k+1, rec.Charged(), rec.Released, guarded)
+		}
+		if err := w.Release([][]float64{{1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := Read(dir); err != nil || rec.Charged() != 3 || rec.Released != 3 {
+		t.Errorf("at the end: %+v, %v", rec, err)
+	}
+}

@@ -1,0 +1,533 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/internal/simdisk"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A sumNetwork is owners of one network who add up their sums, each a run of its own on its own disk.
+type sumNetwork struct {
+	t       *testing.T
+	members []*sumMember
+	store   *transport.Memory
+	ready   string // keys under which owners wait for each other
+}
+
+// A sumMember is one owner: what it keeps over its processes, and where these die.
+type sumMember struct {
+	net   *sumNetwork
+	index int
+	c     *transport.Credentials
+	spec  string
+	mount *simdisk.Mount
+	disk  *simdisk.Disk
+	dies  []string                // at these points, in this order
+	plans []map[int]simdisk.Fault // faults of the disk of its first processes
+	cut   bool                    // the power goes with a process
+	stops bool                    // a person interrupts the process instead
+	stop  context.CancelFunc      // of the process
+
+	retries   int
+	published map[string][]byte // parts, by key
+	processes int
+	calls     []int // of the disk, by process
+}
+
+// sumCredentials are those of three owners, made once.
+var sumCredentials = sync.OnceValues(func() (all []*transport.Credentials, err error) {
+	o, err := transport.NewNetwork("", []string{"a", "b", "c"}, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.Network.Owners {
+		c, err := o.Invite(i, time.Hour)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+})
+
+// sumSpecs writes tables and specs of three owners, of 4, 5 and 6 rows.
+func sumSpecs(t *testing.T, adjacency, method string) (specs []string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", "/dev/null/state") // no sketches of tables
+	for i := range 3 {
+		var rows strings.Builder
+		for r := range 4 + i {
+			fmt.Fprintf(&rows, "%d %d:1 %d:0.5\n", r%2, 1+(r+i)%4, 5+r%2)
+		}
+		own := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"rows.txt": rows.String(),
+			"schema.yaml": fmt.Sprintf("dataset: small\nrows: %d\nformat: {kind: libsvm}\nfeatures: 6\n"+
+				"columns:\n  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n", 4+i),
+			"spec.yaml": fmt.Sprintf("data: %[1]s/rows.txt\nschema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\nout: %[3]s\n"+
+				"privacy: {epsilon: 8, delta: 1e-5, adjacency: %[4]s}\nmethod: %[5]s\noutput: last\n", own, simLedger, simDir, adjacency, method),
+		} {
+			if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		specs = append(specs, filepath.Join(own, "spec.yaml"))
+	}
+	return specs
+}
+
+func newSumNetwork(t *testing.T, specs []string, mounts []*simdisk.Mount, retries int) *sumNetwork {
+	t.Helper()
+	n := &sumNetwork{t: t, store: &transport.Memory{}}
+	all, err := sumCredentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range all {
+		m := &sumMember{net: n, index: i, c: c, spec: specs[i], mount: mounts[i], disk: simdisk.New(uint64(i)), retries: retries, published: map[string][]byte{}}
+		m.disk.MkdirAll("/disk", 0o700)
+		m.disk.SyncDir("/")
+		n.members = append(n.members, m)
+	}
+	config, err := all[0].Network.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&transport.Adder{Store: n.store, Network: &all[0].Network, Config: config}).Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return n
+}
+
+var errDies = errors.New("the process dies")
+
+// at is a point where the process may die.
+func (m *sumMember) at(point string) error {
+	if m.disk.Dead() != nil {
+		return errDies
+	}
+	if len(m.dies) > 0 && m.dies[0] == point {
+		m.dies = m.dies[1:]
+		if m.stops {
+			m.stop()
+			return nil
+		}
+		m.disk.Kill()
+		return errDies
+	}
+	return nil
+}
+
+// A member is its own way to the store.
+
+func (m *sumMember) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
+	if err := m.at("before " + key); err != nil {
+		return nil, err
+	}
+	if strings.Contains(key, ".part.") {
+		if was, ok := m.published[key]; ok && !bytes.Equal(was, value) {
+			m.net.t.Errorf("owner %d published two parts of %s", m.index, key)
+		}
+		m.published[key] = bytes.Clone(value)
+	}
+	b, err := m.net.store.Put(ctx, key, value)
+	return b, errors.Join(err, m.at("after "+key))
+}
+
+func (m *sumMember) Get(ctx context.Context, key string) ([]byte, error) {
+	return m.net.store.Get(ctx, key)
+}
+
+func (m *sumMember) Await(ctx context.Context, keys ...string) (int, []byte, error) {
+	if err := m.at("await " + keys[0]); err != nil {
+		return 0, nil, err
+	}
+	k, b, err := m.net.store.Await(ctx, keys...)
+	return k, b, errors.Join(err, m.at("awaited "+keys[0]))
+}
+
+// job is the owner's job: that of its spec, with what the network says of all.
+func (m *sumMember) job() (*Job, error) {
+	spec, err := LoadSpec(m.spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	job, err := Prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	job.Facts.Owners, job.Facts.Colluders, job.Facts.Rows = 3, 1, 4+5+6
+	job.Facts.Presence, job.Facts.Centered = false, false
+	if job.Method, err = spec.Method.Configure(job.Facts, job.Objective, spec.terms(job.Accountant)); err != nil {
+		return nil, err
+	}
+	plan, err := job.Method.Plan(job.Facts)
+	job.Plan = privacy.Retried{Of: privacy.InShares(plan, 3, 1), Retries: m.retries}
+	return job, err
+}
+
+func (m *sumMember) on(d *simdisk.Disk) *disk {
+	m.mount.Disk = d
+	return &disk{runlog.Disk{FS: d}, ledger.Disk{FS: d, SQLite: m.mount.Name}}
+}
+
+func (m *sumMember) env() Env {
+	on := m.on(m.disk)
+	return Env{disk: on, Workers: 1, Crash: func(point string) { m.at(point) },
+		Report: func(dir string, _ *ledger.History) error {
+			return newfile.ReplaceOn(on.FS, filepath.Join(dir, runlog.ReportFile), 0o600, []byte("report\n"))
+		},
+		Pool: func(s PoolState) (Pool, error) {
+			return pool.Open(pool.Options{Store: m, Credentials: m.c, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: m.retries, Charged: s.Charged, Released: s.Released})
+		},
+		Ready: func(ctx context.Context) error {
+			if _, err := m.Put(ctx, fmt.Sprint("ready ", m.index), []byte{1}); err != nil {
+				return err
+			}
+			for i := range m.net.members {
+				if _, _, err := m.Await(ctx, fmt.Sprint("ready ", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// process does what a person does next: begin, or go on with what is there.
+func (m *sumMember) process(ctx context.Context) error {
+	m.processes++
+	ctx, m.stop = context.WithCancel(ctx)
+	defer m.stop()
+	var plan map[int]simdisk.Fault
+	if len(m.plans) > 0 {
+		plan, m.plans = m.plans[0], m.plans[1:]
+	}
+	m.disk.Start(plan)
+	defer func() { m.calls = append(m.calls, m.disk.Calls()) }()
+	if m.disk.Peek(filepath.Join(simDir, runlog.InfoFile)) != nil {
+		_, err := Resume(ctx, simDir, m.env())
+		return err
+	}
+	for _, name := range m.disk.Names(simDir) { // killed before there was a run
+		m.disk.Remove(filepath.Join(simDir, name))
+	}
+	job, err := m.job()
+	if err != nil {
+		return err
+	}
+	_, _, err = Fit(ctx, job, m.env())
+	return err
+}
+
+// live is the owner's processes until its run is over.
+func (m *sumMember) live(ctx context.Context) error {
+	for {
+		err := m.process(ctx)
+		if m.disk.Dead() == nil && !(m.stops && errors.Is(err, ErrInterrupted) && ctx.Err() == nil) {
+			return err
+		}
+		if m.cut {
+			m.disk.Cut(true)
+		}
+		if err := m.inspect(); err != nil {
+			return err
+		}
+	}
+}
+
+// attempts counts those of which a part was published.
+func (m *sumMember) attempts() int {
+	known := map[int]bool{}
+	for key := range m.published {
+		var owner, attempt int
+		fmt.Sscanf(key, "sum.%d.part.%d", &owner, &attempt)
+		known[attempt] = true
+	}
+	return len(known)
+}
+
+// inspect checks what a process left behind: run log and ledger have a charge for each attempt of which something was published.
+func (m *sumMember) inspect() error {
+	d := m.disk.Clone()
+	on := m.on(d)
+	ctx := context.Background()
+	info, err := on.ReadInfo(simDir)
+	if err != nil {
+		if n := m.attempts(); n > 0 {
+			return fmt.Errorf("%d attempts are published, and there is no run: %v", n, err)
+		}
+		return nil
+	}
+	rec, err := on.Record(info, simDir)
+	if err != nil {
+		return err
+	}
+	if n := m.attempts(); rec.Charged() < n {
+		return fmt.Errorf("%d attempts are published, and %d charged in the run log", n, rec.Charged())
+	}
+	l, err := on.ledgers.Find(ctx, simLedger)
+	if err != nil {
+		if n := m.attempts(); n > 0 {
+			return fmt.Errorf("%d attempts are published, and there is no ledger: %v", n, err)
+		}
+		return nil
+	}
+	defer l.Close()
+	recorded := 0
+	known, err := l.Run(ctx, info.ID)
+	switch {
+	case errors.Is(err, ledger.ErrUnknownRun):
+	case err != nil:
+		return err
+	case known.State == ledger.StateSettled: // what the settlement shows, the run log has
+		if ok, err := known.Settlement.Shows(rec.Event()); err != nil || !ok {
+			return fmt.Errorf("settled for other charges than those of the run log (%v)", err)
+		}
+		return nil
+	default:
+		if recorded, err = l.Recorded(ctx, info.ID); err != nil {
+			return err
+		}
+	}
+	if n := m.attempts(); recorded < n {
+		return fmt.Errorf("%d attempts are published, and %d charged in the ledger", n, recorded)
+	}
+	return nil
+}
+
+// run lives all owners' runs to their ends, and returns their errors.
+func (n *sumNetwork) run() []error {
+	ctx, stop := context.WithCancel(n.t.Context())
+	defer stop()
+	errs := make([]error, len(n.members))
+	var all sync.WaitGroup
+	for i, m := range n.members {
+		all.Go(func() {
+			if errs[i] = m.live(ctx); errs[i] != nil {
+				stop() // the others would wait for it
+			}
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// check holds what the owners have at the end against each other, and each against its ledger.
+func (n *sumNetwork) check() error { return n.checkEnd(method.Done.String(), 0) }
+
+// checkEnd is check of runs that ended so, so many steps before the last.
+func (n *sumNetwork) checkEnd(outcome string, missing int) error {
+	ctx := context.Background()
+	var models [][]float64
+	var released [][][]float64
+	for _, m := range n.members {
+		m.disk.Start(nil)
+		on := m.on(m.disk)
+		if len(m.dies) > 0 {
+			return fmt.Errorf("owner %d never came to %v", m.index, m.dies)
+		}
+		if err := m.inspect(); err != nil {
+			return fmt.Errorf("owner %d: %w", m.index, err)
+		}
+		m.on(m.disk)
+		info, err := on.ReadInfo(simDir)
+		if err != nil {
+			return err
+		}
+		rec, err := on.Record(info, simDir)
+		if err != nil {
+			return err
+		}
+		steps := info.MaxSteps - missing
+		if info.Status != runlog.Finished || info.Result.Outcome != outcome || info.Result.Steps != steps || rec.Released != steps {
+			return fmt.Errorf("owner %d: %s (%s) after %d steps, %d batches released", m.index, info.Status, info.Result.Outcome, info.Result.Steps, rec.Released)
+		}
+		if c := rec.Charged(); c > info.MaxSteps+m.retries || c < m.attempts() {
+			return fmt.Errorf("owner %d: %d attempts charged, %d published; the plan has %d batches and %d retries", m.index, c, m.attempts(), info.MaxSteps, m.retries)
+		}
+		var answers [][]float64
+		in := rec.Open(nil)
+		for {
+			r, err := in.Next()
+			if err != nil {
+				break
+			}
+			for _, a := range r.Answers {
+				answers = append(answers, slices.Clone(a))
+			}
+		}
+		in.Close()
+		released = append(released, answers)
+		var file struct{ W []float64 }
+		if err := json.Unmarshal(m.disk.Peek(filepath.Join(simDir, runlog.ModelFile)), &file); err != nil {
+			return err
+		}
+		models = append(models, file.W)
+		l, err := on.ledgers.Find(ctx, simLedger)
+		if err != nil {
+			return err
+		}
+		_, broken := l.Verify(ctx)
+		known, err := l.Run(ctx, info.ID)
+		l.Close()
+		if err := errors.Join(broken, err); err != nil {
+			return err
+		}
+		if known.State != ledger.StateSettled {
+			return fmt.Errorf("owner %d: the run is %s in the ledger", m.index, known.State)
+		}
+	}
+	for i := range n.members {
+		if len(models[i]) == 0 || !slices.Equal(models[i], models[0]) || !slices.EqualFunc(released[i], released[0], slices.Equal) {
+			return fmt.Errorf("owner %d has another model or other releases than owner 0: %v, %v", i, models[i], models[0])
+		}
+	}
+	return nil
+}
+
+func sumMounts() (all []*simdisk.Mount) {
+	for range 3 {
+		all = append(all, simdisk.NewMount())
+	}
+	return all
+}
+
+const sumMethod = "{name: sgd, steps: 3, batch: 0, rate: 0.5, noise_multiplier: 3}"
+
+// Owners who add up their sums have one model, bit for bit, and each has charged its own ledger.
+func TestSumOfOwners(t *testing.T) {
+	race.Skip(t) // its checks of pointers know no memory of SQLite's
+	mounts := sumMounts()
+	for adjacency, method := range map[string]string{
+		"add-or-remove": "{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 3}",
+		"replace-one":   sumMethod,
+	} {
+		n := newSumNetwork(t, sumSpecs(t, adjacency, method), mounts, 0)
+		for i, err := range n.run() {
+			if err != nil {
+				t.Fatalf("%s: owner %d: %v", adjacency, i, err)
+			}
+		}
+		if err := n.check(); err != nil {
+			t.Errorf("%s: %v", adjacency, err)
+		}
+		t.Log(n.members[0].calls)
+	}
+}
+
+// sumPoints are those at which an owner's process may die beside its disk: around the reservation, the meeting, each part, each total and the
+// end of the run.
+func sumPoints(batches, sums int) (all []string) {
+	all = []string{"reserved", "before ready 1", "after ready 1", "await ready 2", "awaited ready 2"}
+	for attempt := range batches {
+		all = append(all, "before "+transport.PresenceKey(1, attempt), "after "+transport.PresenceKey(1, attempt))
+		for sum := range sums {
+			all = append(all, "before "+transport.PartKey(1, attempt, sum), "after "+transport.PartKey(1, attempt, sum),
+				"await "+transport.OutcomeKey(attempt, sum), "awaited "+transport.OutcomeKey(attempt, sum))
+		}
+	}
+	return append(all, "modelled", "finished", "settled")
+}
+
+// An owner whose process dies at any point goes on with what it has. All owners end with one model, nothing is masked or published twice, and
+// what was published was charged before, in run log and ledger, at every death.
+func TestSumOfOwnersWhoDie(t *testing.T) {
+	race.Skip(t)
+	mounts := sumMounts()
+	for _, c := range []struct {
+		method        string
+		batches, sums int // of which one dies within; sums of a batch
+		stride        int // of the points that are tried
+	}{
+		{"{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 6}", 3, 1, 1},
+		{"{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", 3, 2, 2}, // a Hessian in every second batch
+	} {
+		specs := sumSpecs(t, "add-or-remove", c.method)
+		points := sumPoints(c.batches, c.sums)
+		for k := 0; k < len(points); k += c.stride {
+			for _, how := range []string{"killed", "power cut", "interrupted"} {
+				n := newSumNetwork(t, specs, mounts, 2)
+				m := n.members[1]
+				m.dies, m.cut, m.stops = []string{points[k]}, how == "power cut", how == "interrupted"
+				if c.sums > 1 && strings.HasSuffix(points[k], ".1.1") { // of the second batch, which has no Hessian
+					continue
+				}
+				if k%3 == 0 && how == "killed" && c.sums == 1 { // another one dies, too
+					n.members[2].dies = []string{strings.NewReplacer("sum.1", "sum.2", "ready 1", "ready 2").Replace(points[(k+7)%len(points)])}
+				}
+				if err := errors.Join(append(n.run(), n.check())...); err != nil {
+					t.Errorf("%s: %s %s, %v: %v", c.method, how, points[k], n.members[2].dies, err)
+				}
+			}
+		}
+	}
+}
+
+// The same with every call of the owner's disk: the process is killed, or the power goes.
+func TestSumOfOwnersWhoseDisksDie(t *testing.T) {
+	race.Skip(t)
+	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod)
+	stride, tried := 29, 0
+	if *every {
+		stride = 1
+	}
+	for call := 0; ; call += stride {
+		for k, f := range []simdisk.Fault{simdisk.Kill, simdisk.Drop, simdisk.Torn} {
+			n := newSumNetwork(t, specs, mounts, 2)
+			m := n.members[1]
+			m.plans, m.cut = []map[int]simdisk.Fault{{call + k: f}}, f != simdisk.Kill
+			if err := errors.Join(append(n.run(), n.check())...); err != nil {
+				t.Errorf("%v at call %d: %v", f, call+k, err)
+			}
+			if tried++; m.processes == 1 {
+				if tried < 50 {
+					t.Errorf("%d calls of a process", call)
+				}
+				return
+			}
+		}
+	}
+}
+
+// When all retries are used up, every owner's run ends with the last iterate that all have.
+func TestSumOfOwnersWithoutRetries(t *testing.T) {
+	race.Skip(t)
+	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod)
+	for _, point := range []string{"after sum.1.here.2", "after sum.1.part.1.0"} {
+		n := newSumNetwork(t, specs, mounts, 0)
+		n.members[1].dies = []string{point}
+		errs := n.run()
+		missing, outcome := 1, method.OutOfBudget.String()
+		if strings.Contains(point, "part") { // its part was published, so the attempt goes on
+			missing, outcome = 0, method.Done.String()
+		}
+		if err := errors.Join(append(errs, n.checkEnd(outcome, missing))...); err != nil {
+			t.Errorf("%s: %v", point, err)
+		}
+	}
+}

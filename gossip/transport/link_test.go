@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,4 +163,78 @@ func TestRareLooks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An instant is a link to a hub that answers at once, and announces to all.
+type instant struct {
+	n      *Network
+	mu     sync.Mutex
+	values map[string][]byte
+	hear   []func(subject string, body []byte)
+}
+
+func (h *instant) Request(_ context.Context, subject string, body []byte) (Answer, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, in, ok := strings.Cut(subject, "sotto."+h.n.ID+"."); strings.HasPrefix(subject, "$JS") && ok {
+		if v := h.values[in]; v != nil {
+			return Answer{Body: v}, false, nil
+		}
+		return Answer{Status: "404"}, false, nil
+	} else if h.values[in] == nil {
+		h.values[in] = slices.Clone(body)
+		for _, hear := range h.hear {
+			hear(strings.Replace(subject, ".in.", ".out.", 1), body)
+		}
+	}
+	return Answer{Body: []byte(`{"seq":1}`)}, false, nil
+}
+
+func (h *instant) Subscribe(_ []string, hear func(subject string, body []byte)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hear = append(h.hear, hear)
+	return nil
+}
+
+func (h *instant) Close() {}
+
+// The hub adds up what it hears of, attempt after attempt, and waits for no look at the store.
+func TestAdderHears(t *testing.T) {
+	_, _, all := ownKeysFor(t, 3, sums(4, 1, 3))
+	n := &all[0].Network
+	config, err := n.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		link := &instant{n: n, values: map[string][]byte{}}
+		side, err := newClient(link, n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- (&Adder{Store: side, Network: n, Config: config}).Run(ctx) }()
+		owner, err := NewClient(link, all[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for attempt := range 4 {
+			arrive(t, owner, config, attempt, all...)
+			if _, _, err := owner.Await(ctx, PresencesKey(attempt)); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range all {
+				add(t, owner, config, attempt, 0, 3, [32]byte{}, c)
+			}
+			outcomeOf(t, owner, n, config, attempt, 0)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("four attempts take %v", took)
+		}
+		stop()
+		<-ended
+	})
 }

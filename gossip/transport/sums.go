@@ -266,7 +266,10 @@ func (a *Adder) meet(ctx context.Context, attempt int) (bool, error) {
 	var list []byte
 	for i := range a.Network.Owners {
 		key := PresenceKey(i, attempt)
-		_, b, err := a.Store.Await(ctx, key)
+		b, err := a.Store.Get(ctx, key) // it may have heard of it in the attempt before, and waits for no second announcement
+		if errors.Is(err, ErrNone) {
+			_, b, err = a.Store.Await(ctx, key)
+		}
 		if err != nil {
 			return false, err
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // counted carries connections to an address and counts their bytes, both ways.
-func counted(b *testing.B, to string) (addr string, bytes *atomic.Int64) {
+func counted(b testing.TB, to string) (addr string, bytes *atomic.Int64) {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +66,9 @@ func BenchmarkSums(b *testing.B) {
 	}
 }
 
-func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
+// adding is a network of owners who add up d numbers, with its hub, the bytes on their connections, and a step of all.
+func adding(b testing.TB, owners, d int) (hub *transport.Hub, bytes *atomic.Int64, step func(pause time.Duration)) {
+	b.Helper()
 	var keys []*transport.OwnerKey
 	var requests []*transport.Request
 	for i := range owners {
@@ -84,7 +86,7 @@ func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	hub, err := transport.StartHub(b.Context(), hubKeys, transport.HubOptions{Dir: b.TempDir()})
+	hub, err = transport.StartHub(b.Context(), hubKeys, transport.HubOptions{Dir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -115,7 +117,7 @@ func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
 		b.Cleanup(func() { p.Close() })
 		pools = append(pools, p)
 	}
-	step := func() {
+	return hub, bytes, func(pause time.Duration) {
 		var all sync.WaitGroup
 		for i, p := range pools {
 			all.Go(func() {
@@ -133,14 +135,35 @@ func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
 		}
 		all.Wait()
 	}
-	step()
+}
+
+func benchmarkSums(b *testing.B, owners, d int, pause time.Duration) {
+	hub, bytes, step := adding(b, owners, d)
+	step(0)
 	beforeMessages, beforeBytes := hub.Traffic()
 	beforeWire := bytes.Load()
 	for b.Loop() {
-		step()
+		step(pause)
 	}
 	messages, payload := hub.Traffic()
 	b.ReportMetric(float64(messages-beforeMessages)/float64(b.N), "messages/step")
 	b.ReportMetric(float64(payload-beforeBytes)/1e6/float64(b.N), "MB/step")
 	b.ReportMetric(float64(bytes.Load()-beforeWire)/1e6/float64(b.N), "wireMB/step")
+}
+
+// A step of n owners takes 6 n messages: of each its presence and its part with their acknowledgments, the list of presences and the total. An
+// owner may ask again where the machine stands still, but not in nine steps.
+func TestMessagesOfASum(t *testing.T) {
+	const owners, d = 10, 1000
+	hub, _, step := adding(t, owners, d)
+	fewest, least := int64(1<<62), int64(1<<62)
+	for range 9 {
+		messages, bytes := hub.Traffic()
+		step(0)
+		now, all := hub.Traffic()
+		fewest, least = min(fewest, now-messages), min(least, all-bytes)
+	}
+	if most := int64(2*8*d*owners + 6000*owners); fewest > 6*owners || least > most {
+		t.Errorf("a step takes %d messages and %d bytes; want %d and up to %d", fewest, least, 6*owners, most)
+	}
 }

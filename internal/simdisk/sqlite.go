@@ -168,10 +168,18 @@ func xDelete(tls *libc.TLS, pVfs, zName uintptr, syncDir int32) int32 {
 		return sqlite3.SQLITE_IOERR_DELETE_NOENT
 	case err != nil:
 		return sqlite3.SQLITE_IOERR_DELETE
-	case syncDir&1 != 0 && d.SyncDir(filepath.Dir(path)) != nil:
+	case syncDir&1 != 0 && openSyncDir(d, filepath.Dir(path)) != nil:
 		return sqlite3.SQLITE_IOERR_DIR_FSYNC
 	}
 	return sqlite3.SQLITE_OK
+}
+
+// openSyncDir syncs a directory as SQLite does: if it cannot be opened, that is no error.
+func openSyncDir(d *Disk, dir string) error {
+	if again(func() error { return d.do(0, Other, "opendir", dir, func(Fault) error { return nil }) }) != nil {
+		return nil
+	}
+	return d.SyncDir(dir)
 }
 
 func xAccess(tls *libc.TLS, pVfs, zName uintptr, flags int32, pResOut uintptr) int32 {
@@ -278,7 +286,7 @@ func xSync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	}
 	if h.syncDir {
 		h.syncDir = false
-		h.m.Disk.SyncDir(filepath.Dir(h.path)) // SQLite ignores its errors
+		openSyncDir(h.m.Disk, filepath.Dir(h.path)) // SQLite ignores its errors
 	}
 	return sqlite3.SQLITE_OK
 }

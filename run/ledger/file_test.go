@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,10 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 func TestDefaultPlace(t *testing.T) {
@@ -193,7 +197,7 @@ func TestViewAfterAKill(t *testing.T) {
 	path := filepath.Join(dir, "ledger.db")
 	l := open(t, path)
 	reserve(t, l, reservation("clinic", "first"))
-	_, err := l.store.db.Exec(`PRAGMA cache_size = 10`) // pages: more goes to the file before the commit
+	_, err := l.store.db.Exec(`PRAGMA cache_size = 10; PRAGMA cache_spill = 1`) // pages: more goes to the file before the commit
 	must(t, err)
 	must(t, l.write(t.Context(), func(w *writer) error {
 		if err := w.append(KindNotPrivate, "clinic", "", notPrivate{Why: strings.Repeat("x", 1<<20)}); err != nil {
@@ -216,6 +220,66 @@ func TestViewAfterAKill(t *testing.T) {
 	if _, err := os.Stat(copied + "-journal"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the journal was not taken back (%v)", err)
 	}
+}
+
+// badDir is the machine's file system, on which syncs of directories fail once one of them has.
+type badDir struct {
+	vfs.OS
+	synced []string
+	from   int // the first sync that fails; 0: none
+}
+
+func (d *badDir) SyncDir(dir string) error {
+	d.synced = append(d.synced, dir)
+	if d.from > 0 && len(d.synced) >= d.from {
+		return syscall.EIO
+	}
+	return d.OS.SyncDir(dir)
+}
+
+// A transaction syncs the directory of SQLite's journal before its commit and after it: SQLite does so, and ignores some
+// failures. The journal is beside the file, not beside a link to it.
+func TestCommitSyncsDirectory(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	path, link := filepath.Join(dir, "ledger.db"), filepath.Join(t.TempDir(), "link.db")
+	open(t, path).Close()
+	must(t, os.Symlink(path, link))
+	disk := &badDir{}
+	l, err := Disk{FS: disk}.Open(t.Context(), link)
+	must(t, err)
+	defer l.Close()
+	for i, run := range []string{"whole", "not begun", "not durable"} {
+		disk.synced, disk.from = nil, i
+		_, err := l.Reserve(t.Context(), reservation("clinic", run))
+		if i == 0 && err != nil || i > 0 && !(errors.Is(err, ErrUncertain) && errors.Is(err, syscall.EIO)) {
+			t.Errorf("%s: %v", run, err)
+		}
+		if want := slices.Repeat([]string{dir}, cmp.Or(i, 2)); !slices.Equal(disk.synced, want) {
+			t.Errorf("%s: synced %v, want %v", run, disk.synced, want)
+		}
+		disk.from = 0
+		if _, err := l.Run(t.Context(), run); errors.Is(err, ErrUnknownRun) != (i == 1) {
+			t.Errorf("%s: %v", run, err)
+		}
+	}
+}
+
+// Before its commit a transaction writes nothing to the file, however large it is: the journal's name may not be durable yet.
+func TestTransactionStaysInMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := open(t, path)
+	before, err := os.ReadFile(path)
+	must(t, err)
+	must(t, l.write(t.Context(), func(w *writer) error {
+		if err := w.append(KindNotPrivate, "clinic", "", notPrivate{Why: strings.Repeat("x", 4<<20)}); err != nil { // SQLite's cache has 2 MB
+			return err
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+			t.Errorf("the file changed from %d to %d bytes before the commit (%v)", len(before), len(now), err)
+		}
+		return nil
+	}))
 }
 
 // E: a ledger that is deleted or replaced under a run is named as such.

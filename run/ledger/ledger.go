@@ -14,7 +14,6 @@ import (
 	"hash"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -301,9 +300,12 @@ func (l *Ledger) prepare(ctx context.Context, a access) error {
 	if _, err := l.store.db.ExecContext(ctx, l.store.journal); err != nil {
 		return err
 	}
+	if err := l.store.locate(ctx); err != nil {
+		return err
+	}
 	// A process that was killed during a commit may have removed its journal, which commits for all who read the
 	// ledger, and not synced the directory: without this, a power cut could undo what was read here.
-	return l.store.disk.FS.SyncDir(filepath.Dir(l.store.path))
+	return l.store.syncDir()
 }
 
 // upgrade gives a ledger of format 1 what format 2 has.
@@ -753,7 +755,16 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 			return nil, err
 		}
 	}
+	// SQLite does so, too, and goes on to overwrite the ledger if it fails: a power cut could then leave half of the
+	// transaction, and no journal to undo it.
+	if err := l.store.syncDir(); err != nil {
+		return nil, err
+	}
 	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	// Where SQLite cannot open the directory, it does not sync the removal of its journal, and says that it has committed.
+	if err := l.store.syncDir(); err != nil {
 		return nil, err
 	}
 	l.prefix.reach(w.head, w.now)

@@ -60,7 +60,8 @@ func (d Disk) connectSQLite(path string, readOnly bool) (*store, error) {
 // openSQLite makes no file and opens no connection yet.
 func (d Disk) openSQLite(path string, readOnly bool) (*sql.DB, error) {
 	// EXTRA also syncs the directory, without which a power cut after a commit could undo it.
-	query := "mode=rw&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=synchronous(EXTRA)"
+	// Pages of a transaction stay in memory until its commit, before which the journal's name is made durable.
+	query := "mode=rw&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=synchronous(EXTRA)&_pragma=cache_spill(0)"
 	if readOnly {
 		// Not mode=ro: SQLite could not take back what a program that was killed
 		// during a commit left in the file.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,6 +86,7 @@ type store struct {
 	path  string // of the file, absolute; "" of a server
 
 	opened os.FileInfo // the file, when it was opened; nil of a server
+	dir    string      // where SQLite makes its journal; "" of a server
 
 	readOnly bool // nothing is made or written
 
@@ -144,6 +146,25 @@ func (s *store) here() error {
 		return fmt.Errorf("another file was put in its place: %w", ErrGone)
 	}
 	return nil
+}
+
+// locate finds the directory of the journal. SQLite follows symbolic links: it is not always that of the path.
+func (s *store) locate(ctx context.Context) error {
+	var seq int
+	var name, file string
+	if err := s.db.QueryRowContext(ctx, `PRAGMA database_list`).Scan(&seq, &name, &file); err != nil {
+		return err
+	}
+	s.dir = filepath.Dir(file)
+	return nil
+}
+
+// syncDir makes durable that SQLite made or removed its journal.
+func (s *store) syncDir() error {
+	if s.dir == "" {
+		return nil
+	}
+	return s.disk.FS.SyncDir(s.dir)
 }
 
 // empty reports whether the file has no content.

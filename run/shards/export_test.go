@@ -79,3 +79,6 @@ const Gathering = gathering
 
 // Listens is listens.
 func Listens(text []byte) string { return listens(text) }
+
+// Quietly is quietly.
+func Quietly(conn net.Conn) net.Conn { return quietly(conn) }

@@ -115,7 +115,7 @@ func (o Options) dial(ctx context.Context) (*link, error) {
 
 // greet proves the key and says which shard this is.
 func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
-	l, err := newLink(ctx, tls.Client(conn, o.Key.proof))
+	l, err := newLink(ctx, tls.Client(quietly(conn), o.Key.proof))
 	if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
 		return nil, &run.InputError{Where: "--hub", Err: fmt.Errorf("found %s, where no coordinator of this version of Sotto listens", o.URL)}
 	}

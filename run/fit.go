@@ -194,9 +194,9 @@ func (j *Job) RowOptions() data.Options {
 }
 
 // coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is linear.
-// Solvers add in float32.
+// Solvers add in float32, and owners who add up their sums all do, whatever their files are.
 func (j *Job) coded() bool {
-	return j.Owner == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
+	return j.Owner == nil && j.Facts.Owners == 0 && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
 }
 
 // Bytes says whether a new run keeps rows of images as bytes.

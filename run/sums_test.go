@@ -163,11 +163,15 @@ func (m *sumMember) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (m *sumMember) Await(ctx context.Context, keys ...string) (int, []byte, error) {
-	if err := m.at("await " + keys[0]); err != nil {
+	point := keys[0]
+	if len(keys) > 1 { // all presences, or the attempt's end
+		point = "meeting " + keys[0]
+	}
+	if err := m.at("await " + point); err != nil {
 		return 0, nil, err
 	}
 	k, b, err := m.net.store.Await(ctx, keys...)
-	return k, b, errors.Join(err, m.at("awaited "+keys[0]))
+	return k, b, errors.Join(err, m.at("awaited "+point))
 }
 
 // job is the owner's job: that of its spec, with what the network says of all.
@@ -445,7 +449,8 @@ func TestSumOfOwners(t *testing.T) {
 func sumPoints(batches, sums int) (all []string) {
 	all = []string{"reserved", "before ready 1", "after ready 1", "await ready 2", "awaited ready 2"}
 	for attempt := range batches {
-		all = append(all, "before "+transport.PresenceKey(1, attempt), "after "+transport.PresenceKey(1, attempt))
+		all = append(all, "before "+transport.PresenceKey(1, attempt), "after "+transport.PresenceKey(1, attempt),
+			"await meeting "+transport.OutcomeKey(attempt, 0), "awaited meeting "+transport.OutcomeKey(attempt, 0))
 		for sum := range sums {
 			all = append(all, "before "+transport.PartKey(1, attempt, sum), "after "+transport.PartKey(1, attempt, sum),
 				"await "+transport.OutcomeKey(attempt, sum), "awaited "+transport.OutcomeKey(attempt, sum))
@@ -528,6 +533,149 @@ func TestSumOfOwnersWithoutRetries(t *testing.T) {
 		}
 		if err := errors.Join(append(errs, n.checkEnd(outcome, missing))...); err != nil {
 			t.Errorf("%s: %v", point, err)
+		}
+	}
+}
+
+// onMachine copies the owner's run directory from its simulated disk.
+func (m *sumMember) onMachine(dir string) error {
+	for _, name := range m.disk.Names(simDir) {
+		if err := os.WriteFile(filepath.Join(dir, name), m.disk.Peek(filepath.Join(simDir, name)), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumsFinding is what a verification of the directory says of its sums, and whether its replay holds.
+func sumsFinding(t *testing.T, dir string) (sums Finding, replayed bool) {
+	t.Helper()
+	found, err := Verify(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		switch f.What {
+		case "sums":
+			sums = f
+		case "replay":
+			replayed = f.Holds
+		}
+	}
+	return sums, replayed
+}
+
+// A verification finds an owner's releases in the sums of its journal, without rows, after retries and where the retries were used up; it
+// finds a sum or a release that is another. With all journals anybody can add up the parts.
+func TestVerifySums(t *testing.T) {
+	race.Skip(t)
+	mounts := sumMounts()
+	specs := sumSpecs(t, "add-or-remove", "{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}")
+	for _, c := range []struct {
+		dies    string
+		retries int
+		end     string
+	}{
+		{"awaited all.sum.0.0", 1, method.Done.String()}, // the second sum of the first batch is of another attempt
+		{"after sum.1.here.2", 0, method.OutOfBudget.String()},
+	} {
+		n := newSumNetwork(t, specs, mounts, c.retries)
+		n.members[1].dies = []string{c.dies}
+		if err := errors.Join(n.run()...); err != nil {
+			t.Fatal(err)
+		}
+		var dirs []string
+		for i, m := range n.members {
+			dir := t.TempDir()
+			if err := m.onMachine(dir); err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir)
+			if info, err := runlog.ReadInfo(dir); err != nil || info.Result.Outcome != c.end {
+				t.Fatalf("owner %d: %+v, %v", i, info.Result, err)
+			}
+			if sums, replayed := sumsFinding(t, dir); !sums.Holds || !replayed {
+				t.Errorf("%s: owner %d: %+v; replayed: %v", c.dies, i, sums, replayed)
+			}
+		}
+		if added, err := pool.Verify(dirs...); err != nil || !added.Whole || added.Sums < 3 {
+			t.Errorf("%s: all journals: %+v, %v", c.dies, added, err)
+		}
+		if added, err := pool.Verify(dirs[1:]...); err != nil || added.Whole {
+			t.Errorf("%s: two journals of three: %+v, %v", c.dies, added, err)
+		}
+		if _, err := pool.Verify(dirs[0], dirs[0]); err == nil {
+			t.Errorf("%s: one journal twice was taken", c.dies)
+		}
+		// Another total, and another part, in a journal that is whole.
+		for k, change := range []func(kind byte, b []byte){
+			func(kind byte, b []byte) {
+				if kind == 'T' {
+					b[5]++ // the lowest bits are below the grid
+				}
+			},
+			func(kind byte, b []byte) {
+				if kind == 'P' {
+					b[0]++
+				}
+			},
+		} {
+			other := t.TempDir()
+			if err := os.CopyFS(other, os.DirFS(dirs[1])); err != nil {
+				t.Fatal(err)
+			}
+			rewriteSums(t, dirs[1], other, change)
+			if sums, _ := sumsFinding(t, other); sums.Holds != (k == 1) { // a part is checked with those of others
+				t.Errorf("change %d: %+v", k, sums)
+			}
+			if _, err := pool.Verify(dirs[0], other, dirs[2]); err == nil {
+				t.Errorf("change %d was not found", k)
+			}
+		}
+	}
+}
+
+// rewriteSums writes the journal of a directory to another with changed numbers.
+func rewriteSums(t *testing.T, from, to string, change func(kind byte, numbers []byte)) {
+	t.Helper()
+	old, err := runlog.ReadSums(filepath.Join(from, runlog.SumsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	path := filepath.Join(to, runlog.SumsFile)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s, err := machine.OpenSums(path, old.Head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for k, a := range old.Attempts {
+		for i, p := range a.Parts {
+			b, err := old.PartNumbers(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change('P', b)
+			if err := s.Part(k, i, p, b); err != nil {
+				t.Fatal(err)
+			}
+			if i < len(a.Totals) {
+				if b, err = old.TotalNumbers(a.Totals[i]); err != nil {
+					t.Fatal(err)
+				}
+				change('T', b)
+				if err := s.Total(k, i, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if a.GivenUp {
+			if err := s.GiveUp(k, len(a.Totals)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

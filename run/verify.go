@@ -37,7 +37,8 @@ type Verification struct {
 	Job      *Job
 	Findings []Finding
 
-	seal map[string]string // of the final files as they are, once they were read
+	seal    map[string]string // of the final files as they are, once they were read
+	givenUp bool              // the owners of a network gave up more attempts than they may
 }
 
 // Say adds a finding.
@@ -94,6 +95,11 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	plan, err := v.Job.plan()
 	v.Charged(plan, err, method.MaxSteps(v.Job.Method), method.NoiseMultiplier(v.Job.Method))
 	v.releases()
+	if v.Job.Facts.Owners > 0 {
+		if err := v.sums(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := v.replay(ctx); err != nil {
 		return nil, err
 	}
@@ -249,7 +255,7 @@ func (v *Verification) replay(ctx context.Context) error {
 		if v.Info.Resumed() {
 			account.AllowGaps(o.Meter)
 		}
-		o.Then = spent{v.Job, o.Meter}
+		o.Then = spent{v.Job, o.Meter, v.givenUp}
 	}
 	passed, from := newest == oldest, 0
 	again := ran{outcome: method.Running.String(), answers: trained.answers}

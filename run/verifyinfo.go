@@ -424,11 +424,15 @@ func (v *Verification) Diverged() bool {
 type spent struct {
 	job   *Job
 	meter account.Meter
+	over  bool // for another reason than the meter's
 }
 
 func (o spent) Public() oracle.Public { return o.job.Facts }
 
 func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	if o.over {
+		return nil, privacy.ErrExhausted
+	}
 	if err := o.meter.Charge(privacy.InPart(o.job.Part(), o.job.Facts.Cost(s, queries))); errors.Is(err, privacy.ErrExhausted) {
 		return nil, err
 	}

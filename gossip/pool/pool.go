@@ -75,7 +75,7 @@ func Open(o Options) (*Pool, error) {
 	if p.config, err = p.network.Config(); err != nil {
 		return nil, err
 	}
-	head := runlog.SumsHead{Run: o.Run, Config: hex.EncodeToString(p.config[:]), Owner: o.Credentials.Owner}
+	head := runlog.SumsHead{Run: o.Run, Config: hex.EncodeToString(p.config[:]), Owner: o.Credentials.Owner, Owners: len(p.network.Owners)}
 	if p.journal, err = o.Disk.OpenSums(o.Path, head); err != nil {
 		return nil, err
 	}

@@ -50,3 +50,6 @@ func ReadJournal(path string) (*JournalReader, error) { return machine.ReadJourn
 
 // JournalRecord is [Disk.JournalRecord] on the machine's file system.
 func JournalRecord(path string) (*Record, error) { return machine.JournalRecord(path) }
+
+// ReadSums is [Disk.ReadSums] on the machine's file system.
+func ReadSums(path string) (*Sums, error) { return machine.ReadSums(path) }

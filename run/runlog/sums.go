@@ -19,6 +19,7 @@ type SumsHead struct {
 	Run    string `json:"run"`
 	Config string `json:"config"` // hash of the network and its roster, in hexadecimal
 	Owner  int    `json:"owner"`  // number of the owner in the network
+	Owners int    `json:"owners"` // how many the network has
 }
 
 // Sums is an owner's journal of the sums that the owners of a network made together (network.mode: sum), in their order: an append-only

@@ -1,0 +1,164 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// sums: what an owner's run released is what the sums in its journal give. The method runs over an oracle without rows, whose pool
+// answers from the journal; no part is made.
+func (v *Verification) sums(ctx context.Context) error {
+	journal, err := runlog.ReadSums(filepath.Join(v.Dir, runlog.SumsFile))
+	if err != nil {
+		return &InputError{v.Dir, err}
+	}
+	defer journal.Close()
+	pool := &journalPool{sums: journal, at: -1}
+	if r, ok := v.Job.Plan.(privacy.Retried); ok {
+		pool.retries = r.Retries
+	}
+	log := &sameReleases{rec: v.Record.Open(v.Record.Oldest())}
+	defer log.rec.Close()
+	if at := v.Record.Oldest(); at != nil {
+		log.skip = at.Released
+	}
+	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.own()), Pool: pool, Streams: noise.SeededStreams(0),
+		Meter: &labMeter{adjacency: v.Job.Facts.Adjacency}, Journal: log}
+	o, err := t.Open()
+	if err != nil {
+		return err
+	}
+	for _, err = range v.Job.walk(nil).steps(ctx, o) {
+		if err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, o.Close())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	v.givenUp = pool.givenUp > pool.retries
+	masked, most := 0, 0
+	for _, a := range journal.Attempts {
+		if len(a.Parts) > 0 {
+			masked++
+			most = max(most, a.Parts[0].Charged)
+		}
+	}
+	charged := v.Record.Charged()
+	switch {
+	case journal.Head.Run != v.Info.ID || journal.Torn:
+		v.Say("sums", false, "%s is that of run %s, and must be that of %s, with a whole end", runlog.SumsFile, journal.Head.Run, v.Info.ID)
+	case err != nil && !errors.Is(err, replay.ErrEnd):
+		v.Say("sums", false, "%v", err)
+	default:
+		v.Say("sums", log.same == v.Record.Released && masked <= charged && most <= charged && pool.givenUp <= pool.retries+1,
+			"%d of %d releases are what the sums in %s give; the owner masked parts of %d attempts, and %d were charged; %d were given up of %d that may be",
+			log.same, v.Record.Released, runlog.SumsFile, masked, charged, pool.givenUp, pool.retries)
+	}
+	return nil
+}
+
+// journalPool answers from a journal of sums. All attempts are held: nothing is charged, and no part is made.
+type journalPool struct {
+	sums             *runlog.Sums
+	retries, givenUp int
+	at, sum          int // the attempt, and the next sum of it
+}
+
+// Meet implements private.Pool.
+func (p *journalPool) Meet(context.Context) (held bool, err error) {
+	for {
+		if p.givenUp > p.retries {
+			return false, fmt.Errorf("%d attempts were given up: %w", p.givenUp, privacy.ErrExhausted)
+		}
+		p.at, p.sum = p.at+1, 0
+		if p.at >= len(p.sums.Attempts) {
+			return false, replay.ErrEnd
+		}
+		a := p.sums.Of(p.at)
+		if len(a.Totals) > 0 || !a.GivenUp {
+			return true, nil
+		}
+		p.givenUp++
+	}
+}
+
+// Sum implements private.Pool.
+func (p *journalPool) Sum(_ context.Context, asked [sha256.Size]byte, n int, _ func() ([]int64, error)) ([]int64, error) {
+	a := p.sums.Of(p.at)
+	switch {
+	case p.sum >= len(a.Totals) && a.GivenUp:
+		p.givenUp++
+		return nil, private.ErrGivenUp
+	case p.sum >= len(a.Totals):
+		return nil, replay.ErrEnd
+	case a.Parts[p.sum].Asked != asked || a.Totals[p.sum].N != n:
+		return nil, fmt.Errorf("%s: sum %d of attempt %d is not what the run's method asks", runlog.SumsFile, p.sum+1, p.at+1)
+	}
+	b, err := p.sums.TotalNumbers(a.Totals[p.sum])
+	if err != nil {
+		return nil, err
+	}
+	p.sum++
+	v := make([]int64, n)
+	for k := range v {
+		v[k] = int64(binary.LittleEndian.Uint64(b[8*k:]))
+	}
+	return v, nil
+}
+
+// sameReleases is a journal that compares releases with those of a run log.
+type sameReleases struct {
+	NopJournal
+	rec  *runlog.Reader
+	skip int // releases that the run log no longer has
+	same int
+}
+
+// Release implements oracle.Journal.
+func (s *sameReleases) Release(answers [][]float64) error {
+	if s.skip > 0 {
+		s.skip--
+		s.same++
+		return nil
+	}
+	r, err := s.rec.Next()
+	if err == io.EOF {
+		return errors.New("the sums give more releases than the run log has")
+	}
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(r.Answers, answers, slices.Equal) {
+		return fmt.Errorf("release %d is not what the sums in %s give", s.same+1, runlog.SumsFile)
+	}
+	s.same++
+	return nil
+}
+
+// noRows is a Summer of so many records, none of which is here.
+type noRows int
+
+func (n noRows) Rows() int { return int(n) }
+
+func (noRows) Draw(context.Context, private.Draw) error { return errNoRows }
+
+func (noRows) Sum(context.Context, *private.Sum) error { return errNoRows }
+
+func (noRows) Take([]int64, int) {}
+
+var errNoRows = errors.New("run: a verification has no rows")

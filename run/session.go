@@ -388,10 +388,13 @@ func numerics(j *Job, batches int) string {
 		sums = "The minimiser is computed in floating point, with a proven bound on all rounding in the sensitivity, and put on a public grid,"
 	}
 	dim := j.Facts.Dim
-	total := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon)
+	total, whose := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
+	if n := j.Facts.Owners; n > 0 { // each adds a share of the noise, and draws its own sample
+		total, whose = total*float64(n), fmt.Sprintf(" of each of %d owners", n)
+	}
 	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
-		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches; "+
-		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches)
+		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches%s; "+
+		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches, whose)
 }
 
 // samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of noise, and of

@@ -679,3 +679,20 @@ func rewriteSums(t *testing.T, from, to string, change func(kind byte, numbers [
 		}
 	}
 }
+
+// The distance of the sampler counts for each owner's share and sample.
+func TestSamplerOfShares(t *testing.T) {
+	job, _ := begin(t, t.TempDir(), "run", "method: {name: sgd, steps: 3, batch: 0, rate: 0.5}")
+	bound := func() (delta float64) {
+		text := numerics(job, 3)
+		if _, err := fmt.Sscanf(text[strings.Index(text, "at most ")+len("at most "):], "%g", &delta); err != nil {
+			t.Fatal(err)
+		}
+		return delta
+	}
+	alone := bound()
+	job.Facts.Owners = 10
+	if all := bound(); all < 9.9*alone || all > 10.1*alone {
+		t.Errorf("found %g of ten owners, %g of one", all, alone)
+	}
+}

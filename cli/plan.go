@@ -197,7 +197,7 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run.Prepare(spec)
+	return run.PreparePlan(spec)
 }
 
 // plan makes the plan and adds the tables that the flags ask for.
@@ -250,7 +250,13 @@ func planOf(job *run.Job) (*plan.Plan, error) {
 	if job.Spec.Privacy.Off {
 		return nil, usageError("this spec says `privacy: none`: there is nothing to plan")
 	}
-	p, err := plan.For(job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
+	var p *plan.Plan
+	var err error
+	if s := job.Sum; s != nil {
+		p, err = plan.ForSum(job.Plan, s.Retries, job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
+	} else {
+		p, err = plan.For(job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
+	}
 	if err != nil {
 		return nil, planError(err)
 	}

@@ -41,6 +41,7 @@ type Plan struct {
 	OtherRelation   *Relation         `json:"other_relation,omitempty"`
 	Growth          *Growth           `json:"growth,omitempty"`
 	Claimed         *Claims           `json:"claimed,omitempty"`
+	Sum             *Sum              `json:"sum,omitempty"` // of owners who add up masked sums; Epsilon is against the hub and Colluders of them
 	Warnings        []string          `json:"warnings,omitempty"`
 	// The bound by Gaussian DP, and the curve of the plan; nil and a reason where no theorem gives one.
 	GDP     *account.GaussianBound `json:"gdp,omitempty"`
@@ -51,12 +52,34 @@ type Plan struct {
 	noGDP      error
 }
 
+// A Sum is what a plan of owners who add up masked sums has beside the plan of one table.
+type Sum struct {
+	Owners    int     `json:"owners"`
+	Colluders int     `json:"colluders"`
+	Retries   int     `json:"retries"`
+	Alone     float64 `json:"epsilon_alone"` // against all other owners together, or if masks were broken
+}
+
 // For plans a run of a configured method on a problem of which pub is public.
 func For(m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
 	e, err := m.Plan(pub)
 	if err != nil {
 		return nil, err
 	}
+	return planned(e, m, pub, b, a)
+}
+
+// ForSum plans the same run of owners who add up masked sums; e is what they release together.
+func ForSum(e privacy.Event, retries int, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
+	p, err := planned(e, m, pub, b, a)
+	if err != nil {
+		return nil, err
+	}
+	p.Sum = &Sum{pub.Owners, pub.Colluders, retries, p.epsilon(privacy.Alone(e))}
+	return p, nil
+}
+
+func planned(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
 	p := &Plan{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: method.NoiseMultiplier(m), Steps: method.MaxSteps(m),
 		Rows: pub.Rows, UnitRows: pub.UnitRows, Budget: &b.Epsilon, event: e, accountant: a}
 	p.Sampler, p.SamplingRate, p.Batch = samplerOf(e)

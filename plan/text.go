@@ -56,6 +56,10 @@ func (p *Plan) Text(w io.Writer) {
 		text.Row(w, "Solved for", "%s", words)
 	}
 	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta), p.Adjacency, p.Accountant)
+	if p.Sum != nil {
+		text.Row(w, "Holds against", "%s, while masks hold", text.Against(p.Sum.Colluders))
+		text.Row(w, "Otherwise", "ε = %s at the same δ, against %s", chart.AtMost(p.Sum.Alone, 9), text.AgainstAll)
+	}
 	text.Row(w, "Attacks", "%s", attackWords(p))
 	if p.Fits != nil {
 		verdict := "fits"

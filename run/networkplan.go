@@ -75,28 +75,48 @@ func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
 	if o.Seed != nil {
 		p.Network.Seed = *o.Seed
 	}
+	return p, p.set()
+}
+
+// set settles the network of p.Spec.
+func (p *NetworkPlan) set() error {
+	summed := p.Spec.Summed()
+	if !summed && p.Network.Mode != "" && p.Network.Mode != modeGossip {
+		return p.fail("mode", "found %q; allowed are %s and %s", p.Network.Mode, modeGossip, modeSum)
+	}
 	for field, allowed := range map[string]string{
 		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
 		"holdout": "none: owners keep no rows back, and score no model",
 	} {
-		if place := p.Spec.Place(field); place != p.Spec.Place("no such field") {
-			return nil, &InputError{Where: place, Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
+		if summed && (field == "method" || field == "output") {
+			continue
+		}
+		if p.Spec.has(field) {
+			return &InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
 		}
 	}
 	schema, err := p.Spec.LoadSchema()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.Job, err = PrepareModel(p.Spec, schema); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.setOwners(); err != nil {
-		return nil, err
+		return err
+	}
+	if summed {
+		return p.setSum()
+	}
+	for _, field := range []string{"colluders", "retries"} {
+		if _, given := p.places[field]; given {
+			return p.fail(field, "found it in mode: gossip; allowed is it beside mode: sum")
+		}
 	}
 	if err := p.setSchedule(); err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.setMethods()
+	return p.setMethods()
 }
 
 // fail returns the error for a mistake in a field of the block.
@@ -306,6 +326,12 @@ func (p *NetworkPlan) setMethods() error {
 
 // CheckDelta refuses a δ of 1/rows or more for any owner, or warns if the spec accepts it.
 func (p *NetworkPlan) CheckDelta(warn func(string)) error {
+	if p.Job.Sum != nil {
+		for _, w := range p.Job.Warnings {
+			warn(w)
+		}
+		return nil // PrepareOn has checked it
+	}
 	for _, o := range p.Owners {
 		w, err := p.Spec.CheckDelta(o.Facts, " of "+o.Name)
 		if err != nil {
@@ -320,6 +346,9 @@ func (p *NetworkPlan) CheckDelta(warn func(string)) error {
 
 // Text prints what a training would cost each owner.
 func (p *NetworkPlan) Text(w io.Writer) error {
+	if p.Job.Sum != nil {
+		return p.sumText(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "owner\tdeclared rows\tactivations\tnoise\tε\n")
 	for _, o := range p.Owners {
@@ -340,6 +369,12 @@ func (p *NetworkPlan) Text(w io.Writer) error {
 
 // JobOf returns the job of one owner on its rows, which are in that file or table.
 func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
+	if p.Job.Sum != nil {
+		j, spec, s := *p.Job, *p.Spec, *p.Job.Sum
+		s.Owner, spec.Data, spec.Test = owner, rows, ""
+		spec.sum, j.Spec, j.Sum = &s, &spec, &s
+		return &j
+	}
 	o, j, spec := p.Owners[owner], *p.Job, *p.Spec
 	spec.MethodName, spec.Data = p.MethodName, rows
 	j.Spec, j.Facts, j.Plan, j.Owner = &spec, o.Facts, o.Plan, &o
@@ -350,27 +385,39 @@ func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
 // Streams returns the randomness of the run's samples and noise: secure, or from the spec's seed, which
 // gives each owner in a network a stream of its own.
 func (j *Job) Streams() noise.Streams {
-	switch seed := j.Spec.Seed; {
+	seed := j.Spec.Seed
+	owner := 0
+	switch {
 	case seed == nil:
 		return noise.SecureStreams()
-	case j.Owner == nil:
-		return noise.SeededStreams(*seed)
+	case j.Owner != nil:
+		owner = j.Owner.Index
+	case j.Sum != nil:
+		owner = j.Sum.Owner
 	default:
-		text := binary.LittleEndian.AppendUint64(nil, *seed)
-		sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(j.Owner.Index)))
-		return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
+		return noise.SeededStreams(*seed)
 	}
+	text := binary.LittleEndian.AppendUint64(nil, *seed)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(owner)))
+	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
 }
 
 // Drawn says whether owners on their own machines draw the seed of graph and schedule together: if neither the
-// block nor a lab run names one. Until then the plan is that of the seed 0.
-func (p *NetworkPlan) Drawn() bool { return p.places["seed"] == "" && p.Spec.Seed == nil }
+// block nor a lab run names one. Until then the plan is that of the seed 0. Mode sum has no schedule.
+func (p *NetworkPlan) Drawn() bool {
+	return p.Job.Sum == nil && p.places["seed"] == "" && p.Spec.Seed == nil
+}
 
 // Agreement is what must be equal for all owners, before they draw a seed.
 func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
 	a := &agreement.Agreement{
 		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,
-		Schedule: agreement.Schedule{Schedule: *p.Schedule}, Method: agreement.Method{Name: p.MethodName},
+		Method: agreement.Method{Name: p.MethodName},
+	}
+	if p.Job.Sum == nil {
+		a.Schedule.Schedule = *p.Schedule
+	} else if err := p.agreeOnSum(a); err != nil {
+		return nil, err
 	}
 	a.Privacy.Adjacency = p.Job.Facts.Adjacency // without noise the spec may name none
 	var err error
@@ -382,6 +429,10 @@ func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
 	}
 	for _, o := range p.Owners {
 		owner := agreement.Owner{Name: o.Name, Public: o.Facts}
+		if p.Job.Sum != nil { // the rest is the same for all, and in Sum
+			a.Owners = append(a.Owners, owner)
+			continue
+		}
 		if owner.Method, err = json.Marshal(o.Method); err != nil {
 			return nil, err
 		}

@@ -9,9 +9,13 @@ import (
 
 const networkKey = "network"
 
-// A Network is the block `network` of a spec file: which owners train together, with which rows, over
-// which graph and by which method of package gossip. `sotto fit` ignores it.
+// A Network is the block `network` of a spec file: which owners train together, and with which rows. In mode gossip it says over
+// which graph and by which method of package gossip, and `sotto fit` ignores it. In mode sum the rest of the spec says how.
 type Network struct {
+	Mode      string `yaml:"mode"`      // gossip, the default, or sum
+	Colluders int    `yaml:"colluders"` // of mode sum, likewise the next one
+	Retries   *int   `yaml:"retries"`
+
 	Owners int      `yaml:"owners"` // that divide data by a keyed hash of each row
 	Column string   `yaml:"column"` // categorical column of data whose levels are the owners
 	Files  []string `yaml:"files"`  // a file for each owner, instead of data

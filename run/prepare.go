@@ -38,16 +38,42 @@ type Job struct {
 	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
 	Held       *HeldOut      // what is not trained on, but scored; nil: nothing
 	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
+	Sum        *Sum          // of a run in a network whose owners add up masked sums, and of its plan; otherwise nil
 }
 
-// Prepare settles a spec. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
+// Prepare settles a spec of one table. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
 func Prepare(spec *Spec) (*Job, error) {
+	if spec.Summed() {
+		return nil, inputError(spec.File, "network.mode: found %s; allowed here is a spec of one table. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", modeSum)
+	}
+	return prepare(spec)
+}
+
+// PreparePlan settles a spec for its plan, also one of a network whose owners add up masked sums.
+func PreparePlan(spec *Spec) (*Job, error) {
+	if !spec.Summed() {
+		return Prepare(spec)
+	}
+	p := &NetworkPlan{Spec: spec, apart: true}
+	var err error
+	if p.Network, p.places, err = LoadNetwork(spec.File); err == nil {
+		err = p.set()
+	}
+	return p.Job, err
+}
+
+func prepare(spec *Spec) (*Job, error) {
 	if err := spec.labOnly(); err != nil { // a spec need not come from a file
 		return nil, err
 	}
 	schema, err := spec.readSchema()
 	if err != nil {
 		return nil, err
+	}
+	if spec.sum != nil {
+		all := *schema
+		schema = &all
+		schema.Rows = spec.sum.Total()
 	}
 	if schema.Rows < 1 {
 		return nil, inputError(spec.Schema, "%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
@@ -178,7 +204,7 @@ func (s *Spec) readSchema() (*schema.Schema, error) {
 
 // PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
-	j := &Job{Spec: spec.scaled(schema), Schema: schema}
+	j := &Job{Spec: spec.scaled(schema), Schema: schema, Sum: spec.sum}
 	if err := cmp.Or(spec.labOnly(), spec.checkHoldout()); err != nil {
 		return nil, err
 	}
@@ -208,6 +234,11 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	}
 	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
 		return nil, &InputError{spec.Place("method"), err}
+	}
+	if j.Sum != nil {
+		if j.Plan, err = j.summed(j.Plan); err != nil {
+			return nil, err
+		}
 	}
 	if spec.Holdout > 0 {
 		if err := j.holdOut(); err != nil {
@@ -401,6 +432,9 @@ func (j *Job) setModel() error {
 		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min
 	}
 	j.Facts.LabelScale = schema.Label().Scale
+	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
+		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
+	}
 	for _, r := range []struct {
 		name   string
 		lambda float64

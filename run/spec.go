@@ -58,8 +58,13 @@ type Spec struct {
 
 	MetricsTimings bool // times, memory and counts of batches are served as metrics, which the report names as not covered; never in a file
 
-	doc *config.Document // where each field was written
+	doc    *config.Document // where each field was written
+	summed bool             // the block network says mode: sum
+	sum    *Sum             // what follows from it, when it is settled
 }
+
+// Summed says whether the spec is of a network whose owners add up masked sums.
+func (s *Spec) Summed() bool { return s.summed }
 
 // AutoColumns lets method auto choose how many columns are used.
 const AutoColumns = -1
@@ -280,6 +285,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		}
 		*p.to = strings.Join(p.paths, data.Plus)
 	}
+	s.summed = f.Network.Field("mode").Text() == modeSum
 	if err := s.setColumns(f.Columns); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,10 @@ func (s *Session) ready(ctx context.Context) error {
 
 // own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those of all.
 func (j *Job) own() int {
-	if j.Facts.Owners > 0 {
+	switch {
+	case j.Sum != nil:
+		return j.Sum.Own()
+	case j.Facts.Owners > 0:
 		return j.Schema.Rows
 	}
 	return j.whole().Rows

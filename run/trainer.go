@@ -6,6 +6,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
@@ -64,6 +65,32 @@ func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracl
 		return nil, last, err
 	}
 	return w, last, o.Close()
+}
+
+// Model trains, and returns the model file of the output with that guarantee.
+func (t *Trainer) Model(ctx context.Context, g Guarantee) (*model.File, error) {
+	o, err := t.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	walk := t.Job.walk(nil)
+	for _, err := range walk.steps(ctx, o) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	w := walk.output()
+	margins := walk.margins(w)
+	if !Finite(w...) || !Finite(margins.offset) {
+		return nil, ErrDiverged
+	}
+	file, err := t.Job.File(w, g)
+	if err != nil {
+		return nil, err
+	}
+	margins.describe(file)
+	return file, o.Close()
 }
 
 // NopJournal keeps nothing: for the lab, and for candidates and owners whose log another keeps.

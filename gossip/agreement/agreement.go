@@ -32,6 +32,18 @@ type Agreement struct {
 	Schedule Schedule        `json:"schedule"`
 	Method   Method          `json:"method"`
 	Owners   []Owner         `json:"owners"`
+	Sum      *Sum            `json:"sum,omitempty"` // of a network whose owners add up masked sums
+}
+
+// A Sum is what owners who add up masked sums agree on: the training is that of one process with the rows of all, and each has the same
+// method, plan and output. Schedule is empty then, as are the methods and plans of Owners.
+type Sum struct {
+	Colluders int             `json:"colluders"`
+	Retries   int             `json:"retries"`
+	Output    string          `json:"output"`
+	Public    oracle.Public   `json:"public"`
+	Method    json.RawMessage `json:"method"` // configured
+	Plan      json.RawMessage `json:"plan"`   // event
 }
 
 // A Model is the block model of a spec, and the column to predict if it is not the schema's label.
@@ -81,8 +93,8 @@ type Setting struct {
 type Owner struct {
 	Name   string          `json:"name"`
 	Public oracle.Public   `json:"public"`
-	Method json.RawMessage `json:"method"` // configured
-	Plan   json.RawMessage `json:"plan"`   // event
+	Method json.RawMessage `json:"method,omitempty"` // configured
+	Plan   json.RawMessage `json:"plan,omitempty"`   // event
 }
 
 // Parts are the parts of an agreement by name.
@@ -115,7 +127,7 @@ func (p Parts) Hashes() map[string]string {
 // is none.
 func (p Parts) Differs(agreed map[string]string) string {
 	hashes := p.Hashes()
-	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1, "method", "owners", ownersV1} {
+	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1, "method", "owners", ownersV1, "sum"} {
 		if hashes[name] != agreed[name] {
 			return name
 		}

@@ -12,10 +12,14 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -27,6 +31,12 @@ import (
 
 // notice accompanies every result.
 const notice = "A simulation: one process held the rows of all owners, and no owner was charged. Each ε is what the owner would have against all others together on machines of their own; the scores are computed without noise."
+
+// sumNotice accompanies the results of owners who add up masked sums.
+const sumNotice = "A simulation: one process held the rows of all owners, nothing was masked, and no owner was charged. Each ε is what a row would have on machines of their own; the scores are computed without noise."
+
+// why is the reason of the access, for the ledger.
+const why = "simulation of a network by `sotto net simulate`"
 
 // A Plan is the plan of a network whose owners are in this process.
 type Plan struct{ *run.NetworkPlan }
@@ -56,7 +66,17 @@ type Result struct {
 	Owners    []OwnerResult     `json:"owners"`
 	W         []float64         `json:"-"` // mean of the owners' parameters
 	Test      *runlog.Scores    `json:"test,omitempty"`
+	Sum       *SumResult        `json:"sum,omitempty"` // of owners who add up masked sums
 	Notice    string            `json:"unpaid"`
+}
+
+// A SumResult is what owners who add up masked sums share.
+type SumResult struct {
+	Colluders int     `json:"colluders"`
+	Retries   int     `json:"retries"` // that the plan pays for
+	Noise     float64 `json:"noise_multiplier"`
+	Epsilon   float64 `json:"epsilon"`       // of the plan, against the hub and Colluders owners
+	Alone     float64 `json:"epsilon_alone"` // against all other owners together, or if masks were broken
 }
 
 // An OwnerResult is one owner's result.
@@ -82,6 +102,9 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Job.Sum != nil {
+		return p.sum(ctx, id, env)
+	}
 	meters := make([]*counter, len(p.Owners))
 	jobs := make([]*run.Job, len(p.Owners))
 	for i := range p.Owners {
@@ -92,7 +115,7 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		}
 		meters[i] = &counter{meter: m}
 	}
-	tables, test, err := p.Tables(ctx, id, "simulation of a network by `sotto net simulate`", env.Void, env.Notice)
+	tables, test, err := p.Tables(ctx, id, why, env.Void, env.Notice)
 	if err != nil {
 		return nil, err
 	}
@@ -125,15 +148,91 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	return p.Result(id, nodes, test, time.Since(start).Seconds())
 }
 
+// sum trains owners who add up their sums.
+func (p *Plan) sum(ctx context.Context, id string, env Env) (*Result, error) {
+	tables, test, err := p.Tables(ctx, id, why, env.Void, env.Notice)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	local := pool.NewLocal(len(p.Owners))
+	files := make([]*model.File, len(p.Owners))
+	errs := make([]error, len(p.Owners))
+	var all sync.WaitGroup
+	for i := range p.Owners {
+		all.Go(func() {
+			if files[i], errs[i] = p.train(ctx, i, tables[i], local); errs[i] != nil {
+				local.Close(errs[i])
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, f := range files {
+		if f.Offset != files[0].Offset || !slices.Equal(f.W, files[0].W) {
+			return nil, fmt.Errorf("simulate: %s has another model than %s", p.Owners[i].Name, p.Owners[0].Name)
+		}
+	}
+	return p.SumResult(id, files[0], test, time.Since(start).Seconds())
+}
+
+// train is the run of one owner.
+func (p *Plan) train(ctx context.Context, owner int, table *data.Table, local *pool.Local) (*model.File, error) {
+	j := p.JobOf(owner, "")
+	meter, err := j.Meter()
+	if err != nil {
+		return nil, err
+	}
+	t := run.Trainer{Job: j, Table: table, Meter: meter, Streams: j.Streams(), Journal: run.NopJournal{}, Pool: local.Owner()}
+	return t.Model(ctx, run.Guarantee{Budget: p.Spec.Privacy.Budget(), Unit: j.Schema.Unit, Dataset: j.Schema.Dataset})
+}
+
+// SumResult returns the result of owners who add up their sums, which gave all of them that model and took so many seconds.
+func (p *Plan) SumResult(id string, file *model.File, test *data.Table, seconds float64) (*Result, error) {
+	r := p.result(id, seconds)
+	s := p.Job.Sum
+	r.Notice, r.Rounds, r.Share, r.W = sumNotice, method.MaxSteps(p.Job.Method), 1, file.W
+	r.PerSecond = float64(r.Rounds) / r.Seconds
+	epsilon := p.Job.Cost(p.Job.Plan)
+	alone, err := p.Job.Alone()
+	if err != nil {
+		return nil, err
+	}
+	r.Sum = &SumResult{Colluders: s.Colluders, Retries: s.Retries, Noise: method.NoiseMultiplier(p.Job.Method), Epsilon: epsilon, Alone: alone}
+	for i, name := range s.Names {
+		r.Owners = append(r.Owners, OwnerResult{Name: name, Rows: s.Rows[i], Activations: r.Rounds, Noise: r.Sum.Noise, Epsilon: &epsilon})
+	}
+	if test == nil {
+		return r, nil
+	}
+	m, err := file.New()
+	if err == nil {
+		r.Test = run.Score(m, file.Weights(), test, p.Job.Schema.ClassNames(), file.Threshold)
+	}
+	return r, err
+}
+
+// result is what every result has.
+func (p *Plan) result(id string, seconds float64) *Result {
+	return &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency,
+		Delta: p.Spec.Privacy.Budget().Delta, Off: p.Spec.Privacy.Off, Seconds: seconds, Notice: notice}
+}
+
 // Result returns the result of a training that gave each owner these parameters and took that many
 // seconds.
 func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds float64) (*Result, error) {
-	b := p.Spec.Privacy.Budget()
-	r := &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency, Delta: b.Delta, Off: p.Spec.Privacy.Off,
-		Rounds: p.Schedule.Rounds, Share: p.Schedule.Share(), Beta: p.beta(), Seconds: seconds, W: gossip.Mean(nodes), Notice: notice}
+	r := p.result(id, seconds)
+	r.Rounds, r.Share, r.Beta, r.W = p.Schedule.Rounds, p.Schedule.Share(), p.beta(), gossip.Mean(nodes)
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	if !run.Finite(r.W...) {
 		return nil, run.ErrDiverged
+	}
+	if test != nil {
+		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 	}
 	for i, o := range p.Owners {
 		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Activations: o.Activations, Noise: o.Method.NoiseMultiplier()}
@@ -156,9 +255,6 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 			}
 		}
 		r.Owners = append(r.Owners, q)
-	}
-	if test != nil {
-		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 	}
 	return r, nil
 }

@@ -143,7 +143,7 @@ var table = map[string][]string{
 	// All owners simulated in one process; one owner on its own machine.
 	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile"}),
 	"gossip/demo":     {"data", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "run", "run/runlog", "internal/text"}),
+	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},

@@ -49,3 +49,17 @@ func Whom(unit string, rows int) string {
 	}
 	return fmt.Sprintf("%s (all of its rows, at most %d)", unit, rows)
 }
+
+// Against names those against whom a guarantee holds that owners of a network share, of whom so many may collude.
+func Against(colluders int) string {
+	switch colluders {
+	case 0:
+		return "the hub and everybody who is no owner"
+	case 1:
+		return "the hub and any one other owner"
+	}
+	return fmt.Sprintf("the hub and any %d other owners", colluders)
+}
+
+// AgainstAll names those against whom an owner's own share of the noise has to do.
+const AgainstAll = "all other owners together, or if masks were broken"

@@ -1,0 +1,152 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy"
+)
+
+// The modes of a network: in the first, every vector that an owner gives away has all its noise (package gossip); in the second,
+// owners add up masked sums, each with a share of the noise (ADR 66, 69), and train as one process on all their rows.
+const (
+	modeGossip = "gossip"
+	modeSum    = "sum"
+)
+
+// A Sum is the place of a job in a network whose owners add up masked sums.
+type Sum struct {
+	Owner     int      // whose run it is; −1: the plan of all
+	Names     []string // of the owners
+	Rows      []int    // declared, of each owner
+	Colluders int      // owners that may collude with the hub, against whom the guarantee holds
+	Retries   int      // attempts at a batch that may be given up, of the whole run
+}
+
+// Total is the declared number of rows of all owners.
+func (s *Sum) Total() (rows int) {
+	for _, n := range s.Rows {
+		rows += n
+	}
+	return rows
+}
+
+// Own is the declared number of rows of the owner whose run it is.
+func (s *Sum) Own() int { return s.Rows[s.Owner] }
+
+// defaultRetries is how many attempts may be given up where a spec does not say.
+const defaultRetries = 3
+
+// setSum settles a network whose owners add up masked sums: its job is that of one process with the rows of all.
+func (p *NetworkPlan) setSum() error {
+	n, of := p.Network, len(p.Owners)
+	for _, field := range []string{"graph", "probability", "edge_list", "schedule", "edges", "rounds", "seed", "method"} {
+		if _, given := p.places[field]; given {
+			return p.fail(field, "found it beside mode: sum; allowed is it in mode: gossip. Every owner takes part in every step, and the method is the spec's")
+		}
+	}
+	_, given := p.places["colluders"]
+	s := &Sum{Owner: -1, Colluders: n.Colluders, Retries: defaultRetries}
+	if n.Retries != nil {
+		s.Retries = *n.Retries
+	}
+	spec := *p.Spec
+	switch {
+	case spec.Privacy.Off:
+		return &InputError{Where: spec.Place("privacy"), Err: fmt.Errorf("privacy: found none beside network.mode: sum; allowed is a budget: owners share its noise")}
+	case !given:
+		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
+	case s.Colluders < 0 || s.Colluders > of-2:
+		return p.fail("colluders", "found %d; allowed is 0 to %d: two owners or more have to be honest", s.Colluders, of-2)
+	case s.Retries < 0 || s.Retries > mostRetries:
+		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, mostRetries)
+	case p.Job.Schema.Unit != "" && p.Job.Facts.UnitRows > 0:
+		return &InputError{Where: spec.Place("schema"), Err: fmt.Errorf("unit: found several rows to a unit beside network.mode: sum; allowed is one row to a unit: one unit may have rows at several owners")}
+	}
+	for _, o := range p.Owners {
+		s.Names, s.Rows = append(s.Names, o.Name), append(s.Rows, o.Facts.Rows)
+	}
+	spec.sum = s
+	j, err := prepare(&spec)
+	if err != nil {
+		return err
+	}
+	p.Spec, p.Job, p.MethodName = j.Spec, j, j.Spec.MethodName
+	for i := range p.Owners {
+		p.Owners[i].Plan = j.Plan
+	}
+	return nil
+}
+
+const mostRetries = 1000
+
+// summed is a method's plan as owners release it together. It refuses plans that no owner can make a share of: of searches, choices and
+// sums whose noise is not Gaussian.
+func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
+	plan = privacy.InShares(plan, j.Facts.Owners, j.Facts.Colluders)
+	shared := privacy.Fold(plan, func(e privacy.Event, inside []bool) bool {
+		switch e.(type) {
+		case privacy.Shared:
+			return true
+		case privacy.FixedSampled, privacy.Allocated, privacy.Parallel, privacy.Tuned:
+			return false
+		}
+		return len(inside) > 0 && !slices.Contains(inside, false)
+	})
+	if shared {
+		return plan, nil
+	}
+	return nil, &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; allowed are methods that ask for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as their plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
+}
+
+// Alone is the ε of a plan against all other owners together, or if masks do not hold, at the spec's δ: an owner's records then have
+// no more than the owner's own share of the noise.
+func (j *Job) Alone() (float64, error) {
+	loss, err := j.Accountant.Loss(privacy.Alone(j.Plan), j.Facts.Adjacency)
+	if err != nil {
+		return math.Inf(1), err
+	}
+	return loss.Epsilon(j.Spec.Privacy.Budget().Delta), nil
+}
+
+// agreeOnSum adds what is the same for all owners who add up masked sums.
+func (p *NetworkPlan) agreeOnSum(a *agreement.Agreement) (err error) {
+	s := p.Job.Sum
+	a.Sum = &agreement.Sum{Colluders: s.Colluders, Retries: s.Retries, Output: string(p.Spec.Output), Public: p.Job.Facts}
+	if a.Sum.Method, err = method.Encode(p.Job.Method); err != nil {
+		return err
+	}
+	a.Sum.Plan, err = privacy.MarshalEvent(p.Job.Plan)
+	return err
+}
+
+// sumText prints what a training would cost: both ε.
+func (p *NetworkPlan) sumText(w io.Writer) error {
+	s := p.Job.Sum
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "owner\tdeclared rows\n")
+	for i, name := range s.Names {
+		fmt.Fprintf(t, "%s\t%d\n", name, s.Rows[i])
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	loss, err := p.Job.Accountant.Loss(p.Job.Plan, p.Job.Facts.Adjacency)
+	if err != nil {
+		return err
+	}
+	alone, err := p.Job.Alone()
+	if err != nil {
+		return err
+	}
+	b := p.Spec.Privacy.Budget()
+	fmt.Fprintf(w, "\nAgainst %s: ε = %.4f at δ = %g.\nAgainst %s: ε = %.4f at δ = %g.\n", text.Against(s.Colluders), loss.Epsilon(b.Delta), b.Delta, text.AgainstAll, alone, b.Delta)
+	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
+	return nil
+}

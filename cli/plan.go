@@ -183,8 +183,7 @@ func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, an
 	if err != nil {
 		return err
 	}
-	terms := method.Terms{Budget: job.Spec.Privacy.Budget(), Accountant: job.Accountant, Off: job.Spec.Privacy.Off}
-	r, err := answerTo(job, terms)
+	r, err := answerTo(job, job.MethodTerms())
 	if err != nil {
 		return usageError("%s: %v", flag, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -187,12 +188,16 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		if err != nil {
 			return nil, err
 		}
-		c.setCenter(pub, one, delta)
+		single, err := m.single(pub, terms) // pays for its own retries
+		if err != nil {
+			return nil, err
+		}
+		c.setCenter(pub, single, delta)
 		if err := c.foresee(pub, obj, terms, one); err != nil {
 			return nil, err
 		}
-		c.setFallback(pub, one, delta)
-		c.setLabel(pub, one, delta)
+		c.setFallback(pub, single, delta)
+		c.setLabel(pub, single, delta)
 		if left := c.left(); left < 1 {
 			one /= math.Sqrt(left)
 		}
@@ -269,8 +274,14 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 }
 
 // one is the noise of a mean gradient of clip norm 1 that takes the whole budget: the standard
-// deviation of Gaussian noise, the scale of Laplace noise.
+// deviation of Gaussian noise, the scale of Laplace noise. It leaves retries out, which many steps share.
 func (m Auto) one(pub oracle.Public, terms Terms) (float64, error) {
+	terms.Accountant = account.WithoutRetries(terms.Accountant)
+	return m.single(pub, terms)
+}
+
+// single is the same of a run of one release.
+func (m Auto) single(pub oracle.Public, terms Terms) (float64, error) {
 	p := P1{Steps: 1, Gradient: Gradient{Clip: 1, Laplace: m.Gradient.Laplace}}
 	if err := p.spend(pub, terms, nil, bound{}); err != nil {
 		return 0, Gradient{}.refusal(err)

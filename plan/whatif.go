@@ -17,6 +17,10 @@ func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	switch e := e.(type) {
 	case privacy.Repeated:
 		return withCount(e, times)
+	case privacy.Retried:
+		of, ok := withSteps(e.Of, times)
+		e.Of = of
+		return e, ok
 	case privacy.Composed:
 		if at, ok := counted(e); ok {
 			list := slices.Clone(e)
@@ -38,6 +42,14 @@ func withCount(e privacy.Repeated, times float64) (privacy.Event, bool) {
 	}
 	e.Count = int(n)
 	return e, true
+}
+
+// unretried is a plan without its retries.
+func unretried(e privacy.Event) privacy.Event {
+	if r, ok := e.(privacy.Retried); ok {
+		return r.Of
+	}
+	return e
 }
 
 // counted is the position of the only count in a list.
@@ -161,7 +173,7 @@ func (p *Plan) weigh() {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
 	if e, ok := withSteps(p.event, 0.5); ok {
-		list, cut := p.event.(privacy.Composed)
+		list, cut := unretried(p.event).(privacy.Composed)
 		if _, ok := counted(list); cut && !ok { // of steps that differ
 			add("the later steps", "stopping half-way", p.epsilon(e))
 		} else {

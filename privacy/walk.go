@@ -53,6 +53,9 @@ func with(e Event, parts []Event) Event {
 		e.Of = parts[0]
 		return e
 	case Shared:
+		if none, ok := parts[0].(Composed); ok && len(none) == 0 {
+			return none // shares of nothing
+		}
 		e.Of = parts[0]
 		return e
 	case Retried:

@@ -99,10 +99,18 @@ func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
 		}
 		return len(inside) > 0 && !slices.Contains(inside, false)
 	})
+	if shared && j.Sum.Retries > 0 {
+		plan = privacy.Retried{Of: plan, Retries: j.Sum.Retries}
+	}
 	if shared {
 		return plan, nil
 	}
-	return nil, &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; allowed are methods that ask for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as their plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
+	return nil, j.notSummed()
+}
+
+// notSummed refuses the job's method.
+func (j *Job) notSummed() error {
+	return &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; allowed are methods that ask for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as their plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
 }
 
 // Alone is the ε of a plan against all other owners together, or if masks do not hold, at the spec's δ: an owner's records then have

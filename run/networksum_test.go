@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -52,6 +53,13 @@ func TestPlanOfSum(t *testing.T) {
 	}
 	if alone, err := j.Alone(); err != nil || math.Abs(alone-2.953) > 0.001 {
 		t.Errorf("ε = %v against all others (%v); want 2.953", alone, err)
+	}
+	if again, err := LoadSpec(sumSpec(t, "mode: sum, colluders: 3, retries: 5", ""), nil); err != nil {
+		t.Fatal(err)
+	} else if more, err := PreparePlan(again); err != nil || more.Cost(more.Plan) > 1 || !privacy.Contains[privacy.Retried](more.Plan) {
+		t.Errorf("five retries are not in the plan: %v", err)
+	} else if long, longer := method.MaxSteps(j.Method), method.MaxSteps(more.Method); longer < long-5 { // one gradient with five retries would cost six
+		t.Errorf("auto takes %d steps, with retries %d: it chooses as if each step paid for all retries", long, longer)
 	}
 	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), "sotto node") {
 		t.Errorf("a run of one table: %v; want an error that names sotto node", err)

@@ -221,6 +221,9 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 		return nil, err
 	}
 	if j.Method, err = j.Spec.Method.Configure(j.Facts, j.Objective, spec.terms(j.Accountant)); err != nil {
+		if none := (*account.UnsupportedError)(nil); j.Sum != nil && errors.As(err, &none) {
+			return nil, j.notSummed()
+		}
 		field, _, _ := strings.Cut(err.Error(), ":")
 		if strings.HasPrefix(field, "privacy.") || strings.HasPrefix(field, "model.") {
 			return nil, &InputError{spec.Place(field), err}
@@ -283,8 +286,14 @@ func (j *Job) setOutput() {
 	j.Spec, j.Output = &with, "last, as suits softmax on scattering coefficients; `output: tail-average` overrules it"
 }
 
+// MethodTerms are the privacy terms of the method of the job.
+func (j *Job) MethodTerms() method.Terms { return j.Spec.terms(j.Accountant) }
+
 // terms are the privacy terms of the spec.
 func (s *Spec) terms(a account.Accountant) method.Terms {
+	if s.sum != nil && a != nil {
+		a = account.Retrying(a, s.sum.Retries)
+	}
 	return method.Terms{Budget: s.methodBudget(), Accountant: a, Off: s.Privacy.Off}
 }
 

@@ -17,6 +17,14 @@ func Retrying(a Accountant, retries int) Accountant {
 	return retrying{a, retries}
 }
 
+// WithoutRetries is the accountant that Retrying was given, or a: for what a single batch costs that nobody gives up.
+func WithoutRetries(a Accountant) Accountant {
+	if r, ok := a.(retrying); ok {
+		return r.Accountant
+	}
+	return a
+}
+
 type retrying struct {
 	Accountant
 	retries int

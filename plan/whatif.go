@@ -17,10 +17,6 @@ func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	switch e := e.(type) {
 	case privacy.Repeated:
 		return withCount(e, times)
-	case privacy.Retried:
-		of, ok := withSteps(e.Of, times)
-		e.Of = of
-		return e, ok
 	case privacy.Composed:
 		if at, ok := counted(e); ok {
 			list := slices.Clone(e)
@@ -172,7 +168,10 @@ func (p *Plan) weigh() {
 	if e, ok := withRate(p.event, 0.5); ok {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
-	if e, ok := withSteps(p.event, 0.5); ok {
+	if e, ok := withSteps(unretried(p.event), 0.5); ok {
+		if r, retried := p.event.(privacy.Retried); retried {
+			e = privacy.Retried{Of: e, Retries: r.Retries}
+		}
 		list, cut := unretried(p.event).(privacy.Composed)
 		if _, ok := counted(list); cut && !ok { // of steps that differ
 			add("the later steps", "stopping half-way", p.epsilon(e))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/report"
 )
 
 // ownerFlags declares the fields of a spec that an owner may set; the owners agree on the others.
@@ -53,7 +54,7 @@ the owners have compared (sotto net fingerprint).`,
 			if o.Plan.Flags, err = overridesOf(c.Flags(), "data"); err != nil { // the owners agree on the rest
 				return err
 			}
-			o.Spec, o.Version, o.Crash = args[0], run.Version(), crashAt
+			o.Spec, o.Version, o.Crash, o.Report = args[0], run.Version(), crashAt, report.Write
 			w := c.ErrOrStderr()
 			if !quiet {
 				o.Progress = tenths(func(activations, all int) { fmt.Fprintf(w, "%d of %d activations\n", activations, all) })

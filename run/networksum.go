@@ -10,6 +10,7 @@ import (
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -157,4 +158,29 @@ func (p *NetworkPlan) sumText(w io.Writer) error {
 	fmt.Fprintf(w, "\nAgainst %s: ε = %.4f at δ = %g.\nAgainst %s: ε = %.4f at δ = %g.\n", text.Against(s.Colluders), loss.Epsilon(b.Delta), b.Delta, text.AgainstAll, alone, b.Delta)
 	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
 	return nil
+}
+
+// SumSizes are the most that owners who add up ask of their hub: batches of the plan, without retries, and numbers of a sum.
+func (j *Job) SumSizes() (batches, numbers int) {
+	of := j.Plan
+	if r, ok := of.(privacy.Retried); ok {
+		of = r.Of
+	}
+	batches = privacy.Fold(of, func(e privacy.Event, inside []int) (n int) {
+		switch e := e.(type) {
+		case privacy.Shared, privacy.PoissonSampled:
+			return 1
+		case privacy.Repeated:
+			return e.Count * inside[0]
+		}
+		for _, k := range inside {
+			n += k
+		}
+		return n
+	})
+	numbers = j.Facts.Dim
+	if _, auto := j.Method.(method.Auto); j.Facts.Curved && !(auto && j.Facts.Classes > 0) { // it may ask for Hessians
+		numbers = oracle.HessLen(j.Facts.Dim)
+	}
+	return batches, numbers
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -118,15 +120,39 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	if err := d.Resettle(); err != nil {
 		return nil, err
 	}
-	models, err := d.models(ctx, hub.URL)
-	if err != nil {
-		return nil, err
+	var r *simulate.Result
+	if d.Plan.Job.Sum != nil {
+		r, err = d.sum(id, test, seconds)
+	} else {
+		var models [][]float64
+		if models, err = d.models(ctx, hub.URL); err == nil {
+			r, err = d.Plan.Result(id, models, test, seconds)
+		}
 	}
-	r, err := d.Plan.Result(id, models, test, seconds)
 	if err == nil {
 		r.Notice = "A demonstration: one machine held the rows of all owners. Each ε is what the owner has against all others together on a machine of its own; the scores are computed without noise."
+		if r.Sum != nil {
+			r.Notice = "A demonstration: one machine held the rows of all owners. Each ε is what a row has if owners have machines of their own; the scores are computed without noise."
+		}
 	}
 	return r, err
+}
+
+// sum is the result of owners who add up their sums: all have one model.
+func (d *Demo) sum(id string, test *data.Table, seconds float64) (*simulate.Result, error) {
+	var first *model.File
+	for i, o := range d.Plan.Owners {
+		t, err := run.LoadModel(d.Owner(i, "part"))
+		switch {
+		case err != nil:
+			return nil, err
+		case i == 0:
+			first = t.File
+		case !slices.Equal(t.File.W, first.W) || t.File.Offset != first.Offset:
+			return nil, fmt.Errorf("%s has another model than %s", o.Name, d.Plan.Owners[0].Name)
+		}
+	}
+	return d.Plan.SumResult(id, first, test, seconds)
 }
 
 // models returns what the owners published at the end.

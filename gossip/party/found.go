@@ -25,7 +25,7 @@ func Found(p *run.NetworkPlan, hub string, requests ...*transport.Request) (*tra
 	for _, o := range p.Owners {
 		names = append(names, o.Name)
 	}
-	limits := transport.LimitsOf(p.Schedule, p.Job.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
+	limits := limitsOf(p)
 	if len(requests) == 0 {
 		return transport.NewNetwork(hub, names, parts.Hashes(), limits)
 	}

@@ -49,14 +49,15 @@ type Options struct {
 	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
-	Version        string                     // of sotto, for run.json
-	Progress       func(activations, all int) // called after each activation
-	Notice         func(text string)          // receives what only the owner may see
-	Void           bool                       // of a lab run: ends the guarantee of protected rows
-	MetricsTimings bool                       // times are served as metrics, which run.json and the report say
-	Waiting        func(what string)          // receives what it waits for, the hub or owners: these are public
-	Hub            string                     // URL; default the network's
-	Crash          func(point string)         // tests
+	Version        string                                       // of sotto, for run.json
+	Progress       func(activations, all int)                   // called after each activation
+	Notice         func(text string)                            // receives what only the owner may see
+	Void           bool                                         // of a lab run: ends the guarantee of protected rows
+	MetricsTimings bool                                         // times are served as metrics, which run.json and the report say
+	Waiting        func(what string)                            // receives what it waits for, the hub or owners: these are public
+	Hub            string                                       // URL; default the network's
+	Report         func(dir string, life *ledger.History) error // writes the report of a run that adds up sums, before its settlement
+	Crash          func(point string)                           // tests
 }
 
 const defaultJoin = 10 * time.Minute
@@ -75,10 +76,19 @@ type Result struct {
 	Aborted     int      `json:"aborted"`
 	Models      int      `json:"models"` // owners whose parameters are in the model
 	Seconds     float64  `json:"seconds"`
+
+	// Of owners who add up masked sums: Epsilon is that of the plan, against the hub and the colluders, and Alone against all other owners.
+	// Committed are batches, and Aborted attempts at them.
+	Alone     *float64 `json:"epsilon_alone,omitempty"`
+	colluders int
 }
 
 // Text prints the result for people.
 func (r *Result) Text(w io.Writer) {
+	if r.Alone != nil {
+		r.sumText(w)
+		return
+	}
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
@@ -158,6 +168,9 @@ func dial(ctx context.Context, c *transport.Credentials, url string, wait time.D
 	return hub, err
 }
 
+// hubName is where the hub is.
+func (s *session) hubName() string { return cmp.Or(s.o.Hub, s.c.Network.Hub) }
+
 // needHub is the error if no hub is named.
 func needHub(c *transport.Credentials, url string) error {
 	if url == "" && c.Network.Hub == "" {
@@ -178,6 +191,9 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	} else if warning != "" && s.o.Notice != nil {
 		s.o.Notice(warning)
 	}
+	if s.Job.Sum != nil {
+		return s.sum(ctx, begun)
+	}
 	if _, err := s.Load(ctx); err != nil {
 		return nil, err
 	}
@@ -197,7 +213,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err := s.Admits(ctx, s.networkName()); err != nil {
 		return nil, err
 	}
-	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + cmp.Or(s.o.Hub, s.c.Network.Hub)) })
+	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
 	hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
 	silent.Stop()
 	if err != nil {
@@ -316,7 +332,7 @@ func (s *session) agree(begun bool) (err error) {
 	if part := s.agreed.Parts.Differs(network.Agreed); part != "" {
 		return inputError("%s: found another %s than the owners agreed on; allowed is the agreed one", s.o.Spec, part)
 	}
-	if err := network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
+	if err := s.fits(); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
 	}
 	s.Session = run.NewSession(s.plan.JobOf(s.c.Owner, s.o.Data), run.Env{

@@ -1,0 +1,164 @@
+package party
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// mostSums is the most sums of an attempt: those of a batch.
+const mostSums = 8
+
+// limitsOf are those of the hub of a plan.
+func limitsOf(p *run.NetworkPlan) *transport.Limits {
+	j := p.Job
+	if j.Sum == nil {
+		return transport.LimitsOf(p.Schedule, j.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")
+	}
+	batches, numbers := j.SumSizes()
+	return &transport.Limits{Dim: j.Facts.Dim, Sums: &transport.SumLimits{
+		Attempts: batches + j.Sum.Retries + 1, Sums: mostSums, Numbers: numbers, // one more, of the sum that ends a run
+	}}
+}
+
+// fits says whether the network's hub has storage for the plan.
+func (s *session) fits() error {
+	limits := s.c.Network.Limits
+	if s.plan.Job.Sum == nil {
+		return limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim)
+	}
+	switch want := limitsOf(s.plan); {
+	case limits == nil || limits.Sums == nil:
+		return errors.New("the network is of mode gossip; the spec's is sum")
+	case limits.Dim != want.Dim || *limits.Sums != *want.Sums:
+		return errors.New("the hub has storage for sums of another plan")
+	}
+	return nil
+}
+
+// sum is the owner's run in a network whose owners add up masked sums. It is a run like those of sotto fit, whose oracle adds up its parts
+// with the others' (package pool). After a crash the same command continues it.
+func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
+	start := time.Now()
+	if s.o.Dir == "" {
+		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
+	}
+	if begun {
+		if done, err := s.finishedSum(); done != nil || err != nil {
+			return done, err
+		}
+	}
+	if err := needHub(s.c, s.o.Hub); err != nil {
+		return nil, err
+	}
+	if !begun {
+		// Once this owner has joined, the others may reserve their budgets, so its ledger must admit its plan first.
+		check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
+		if err := errors.Join(check.Admits(ctx, s.networkName()), check.Close()); err != nil {
+			return nil, err
+		}
+	}
+	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
+	hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
+	silent.Stop()
+	if err != nil {
+		return nil, err
+	}
+	defer hub.Close()
+	return s.sumOver(ctx, hub, begun, start)
+}
+
+// sumOver is the run over a hub.
+func (s *session) sumOver(ctx context.Context, hub transport.Store, begun bool, start time.Time) (*Result, error) {
+	node := &transport.Node{Store: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	s.place = &place{Dim: s.Job.Facts.Dim}
+	if _, err := s.meet(ctx, node, transport.Hello, []byte(s.plan.Network.Mode)); err != nil {
+		return nil, err
+	}
+	env := run.Env{
+		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, MetricsTimings: s.o.MetricsTimings,
+		Notice: s.o.Notice, Report: s.o.Report, Crash: s.o.Crash,
+		Pool: func(at run.PoolState) (run.Pool, error) {
+			return pool.Open(pool.Options{
+				Store: hub, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Charged: at.Charged, Released: at.Released,
+			})
+		},
+		Ready: func(ctx context.Context) error {
+			info, err := runlog.ReadInfo(s.o.Dir)
+			if err == nil {
+				_, err = s.meet(ctx, node, transport.Ready, []byte(info.ID)) // an owner that was here under another run is at work elsewhere
+			}
+			return err
+		},
+		Progress: func(p run.Progress) {
+			if s.o.Progress != nil {
+				s.o.Progress(p.Step, p.MaxSteps)
+			}
+		},
+	}
+	var info *runlog.Info
+	var err error
+	if begun {
+		info, err = run.Resume(ctx, s.o.Dir, env)
+	} else {
+		s.Job.Spec.Out, s.Job.Spec.Void = s.o.Dir, s.o.Void
+		info, _, err = run.Fit(ctx, s.Job, env)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Info = info
+	return s.sumSummary(time.Since(start).Seconds())
+}
+
+// finishedSum settles a run that ended before its settlement in the ledger; nil: the run goes on.
+func (s *session) finishedSum() (*Result, error) {
+	info, err := runlog.ReadInfo(s.o.Dir)
+	switch {
+	case err != nil:
+		return nil, &run.InputError{Err: err}
+	case info.Data != run.TablePath(s.o.Data):
+		return nil, inputError("--data: found another table than the run in %s began with; allowed is that", s.o.Dir)
+	case info.Status != runlog.Finished:
+		return nil, nil
+	}
+	if _, err := run.Resume(context.Background(), s.o.Dir, run.Env{Ledger: s.plan.Spec.Ledger}); err != nil {
+		return nil, err
+	}
+	return nil, inputError("%s: this owner's run is finished", s.o.Dir)
+}
+
+// sumSummary is the result of a run that has ended.
+func (s *session) sumSummary(seconds float64) (*Result, error) {
+	rec, err := s.Info.Record(s.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	n := s.Job.Sum
+	r := &Result{
+		Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: len(n.Names), Seconds: seconds,
+		Delta: s.Info.Budget.Delta, Adjacency: s.Info.Budget.Adjacency.String(), Aborted: rec.Charged() - rec.Released, Committed: rec.Released,
+	}
+	epsilon := s.Job.Cost(s.Job.Plan)
+	alone, err := s.Job.Alone()
+	r.Epsilon, r.Alone, r.colluders = &epsilon, &alone, n.Colluders
+	return r, err
+}
+
+// sumText prints the result for people.
+func (r *Result) sumText(w io.Writer) {
+	fmt.Fprintf(w, "Guarantee  for any row of %s, at δ = %g, %s:\n", r.Owner, r.Delta, r.Adjacency)
+	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Epsilon, text.Against(r.colluders))
+	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Alone, text.AgainstAll)
+	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps\n", r.Committed, r.Aborted, r.Activations)
+	fmt.Fprintf(w, "Model      %s, of the rows of %d owners\n", r.Dir, r.Models)
+	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
+}

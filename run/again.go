@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -94,6 +95,7 @@ func sameRun(j *Job, info *runlog.Info) error {
 	differs("lab", now.Lab == info.Lab && (now.Seed == nil) == (info.Seed == nil) && (now.Seed == nil || *now.Seed == *info.Seed))
 	differs("test", now.Test == info.Test && now.TestLabels == info.TestLabels)
 	differs("data", info.Shards > 0 || now.Data == info.Data && now.Labels == info.Labels)
+	differs("network", reflect.DeepEqual(now.Sum, info.Sum))
 	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
 	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config)) // last: its noise follows from the budget
 	if other != "" {

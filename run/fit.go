@@ -85,6 +85,9 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	case job.Spec.Data == "":
 		return nil, "", job.Spec.missing("data", "the table to train on; or --data FILE")
 	}
+	if job.Sum != nil && env.Pool == nil {
+		return nil, "", errNoPool
+	}
 	meter, err := job.Meter()
 	if err != nil {
 		return nil, "", err
@@ -196,7 +199,7 @@ func (j *Job) RowOptions() data.Options {
 // coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is linear.
 // Solvers add in float32, and owners who add up their sums all do, whatever their files are.
 func (j *Job) coded() bool {
-	return j.Owner == nil && j.Facts.Owners == 0 && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
+	return j.Owner == nil && j.Sum == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
 }
 
 // Bytes says whether a new run keeps rows of images as bytes.
@@ -265,6 +268,7 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	if i.Plan, err = privacy.MarshalEvent(j.Plan); err != nil {
 		return nil, err
 	}
+	i.Sum = j.Sum
 	if i.Holdout, err = j.Held.info(j.Spec.Holdout); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,9 @@ func (j *Job) whole() oracle.Public {
 // plan is the most that the run releases: what its method asks, and the score.
 func (j *Job) plan() (privacy.Event, error) {
 	plan, err := j.Method.Plan(j.Facts)
+	if err == nil && j.Sum != nil {
+		plan, err = j.summed(plan)
+	}
 	if err != nil || j.Held == nil {
 		return plan, err
 	}

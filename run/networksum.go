@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The modes of a network: in the first, every vector that an owner gives away has all its noise (package gossip); in the second,
@@ -21,25 +22,8 @@ const (
 	modeSum    = "sum"
 )
 
-// A Sum is the place of a job in a network whose owners add up masked sums.
-type Sum struct {
-	Owner     int      // whose run it is; −1: the plan of all
-	Names     []string // of the owners
-	Rows      []int    // declared, of each owner
-	Colluders int      // owners that may collude with the hub, against whom the guarantee holds
-	Retries   int      // attempts at a batch that may be given up, of the whole run
-}
-
-// Total is the declared number of rows of all owners.
-func (s *Sum) Total() (rows int) {
-	for _, n := range s.Rows {
-		rows += n
-	}
-	return rows
-}
-
-// Own is the declared number of rows of the owner whose run it is.
-func (s *Sum) Own() int { return s.Rows[s.Owner] }
+// A Sum is the place of a job in a network whose owners add up masked sums, as run.json has it.
+type Sum = runlog.Sum
 
 // defaultRetries is how many attempts may be given up where a spec does not say.
 const defaultRetries = 3
@@ -65,8 +49,8 @@ func (p *NetworkPlan) setSum() error {
 		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
 	case s.Colluders < 0 || s.Colluders > of-2:
 		return p.fail("colluders", "found %d; allowed is 0 to %d: two owners or more have to be honest", s.Colluders, of-2)
-	case s.Retries < 0 || s.Retries > mostRetries:
-		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, mostRetries)
+	case s.Retries < 0 || s.Retries > runlog.MostRetries:
+		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, runlog.MostRetries)
 	case p.Job.Schema.Unit != "" && p.Job.Facts.UnitRows > 0:
 		return &InputError{Where: spec.Place("schema"), Err: fmt.Errorf("unit: found several rows to a unit beside network.mode: sum; allowed is one row to a unit: one unit may have rows at several owners")}
 	}
@@ -84,8 +68,6 @@ func (p *NetworkPlan) setSum() error {
 	}
 	return nil
 }
-
-const mostRetries = 1000
 
 // summed is a method's plan as owners release it together. It refuses plans that no owner can make a share of: of searches, choices and
 // sums whose noise is not Gaussian.

@@ -235,13 +235,11 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 		auto.SmoothBumps = auto.Smooths(j.Facts, curves(schema))
 		j.Method = auto
 	}
-	if j.Plan, err = j.Method.Plan(j.Facts); err != nil {
-		return nil, &InputError{spec.Place("method"), err}
-	}
-	if j.Sum != nil {
-		if j.Plan, err = j.summed(j.Plan); err != nil {
+	if j.Plan, err = j.plan(); err != nil {
+		if refused := (*InputError)(nil); errors.As(err, &refused) {
 			return nil, err
 		}
+		return nil, &InputError{spec.Place("method"), err}
 	}
 	if spec.Holdout > 0 {
 		if err := j.holdOut(); err != nil {

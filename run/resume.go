@@ -163,6 +163,9 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if s.Job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
 	}
+	if info.Sum != nil && env.Pool == nil {
+		return nil, inputError("", "%s: is the run of %s, one of %d owners who add up their sums; it goes on only with all of them. Allowed is to repeat `sotto node` with the same --dir", dir, info.Sum.Name(), len(info.Sum.Names))
+	}
 	if info.Seed != nil && privacy.Contains[privacy.Allocated](s.Job.Plan) {
 		return nil, inputError("", "%s: a seeded run with random allocation does not resume: an epoch that was broken off is never continued, so that it would end otherwise than an unbroken one; allowed is to run its spec again", dir)
 	}
@@ -316,6 +319,15 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	if j.Spec.Output, err = method.ParseOutput(info.Output); err != nil {
 		return nil, err
 	}
+	if s := info.Sum; s != nil {
+		if err := s.Check(); err != nil {
+			return nil, err
+		}
+		if j.Schema.Rows != s.Total() {
+			return nil, fmt.Errorf("%s: sum.rows: found %d rows in all; the schema has %d", runlog.InfoFile, s.Total(), j.Schema.Rows)
+		}
+		j.Sum, j.Spec.sum, j.Spec.summed = s, s, true
+	}
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
@@ -328,8 +340,8 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	if !facts.Shifted {
 		j.Facts.Shifted, j.Facts.LabelMin = false, 0
 	}
-	if facts.Owners > 0 {
-		j.Facts.Owners, j.Facts.Colluders, j.Facts.Rows = facts.Owners, facts.Colluders, facts.Rows
+	if facts.Owners != j.Facts.Owners || facts.Colluders != j.Facts.Colluders {
+		return nil, fmt.Errorf("%s: public: found %d owners, %d of whom may collude; sum has %d and %d", runlog.InfoFile, facts.Owners, facts.Colluders, j.Facts.Owners, j.Facts.Colluders)
 	}
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {

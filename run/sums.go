@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 
@@ -22,6 +23,9 @@ type PoolState struct {
 	Run               string
 	Charged, Released int // attempts and batches in the run log
 }
+
+// errNoPool refuses the job of an owner without the others.
+var errNoPool = errors.New("run: found an owner's job in a network of mode sum, and no pool of the owners (Env.Pool)")
 
 // openPool opens the pool of a run with that run log. A part leaves this process once it is in the pool's journal, so its charge is
 // durable and in the ledger before it is made (runlog.Writer.AtOnce).
@@ -58,11 +62,8 @@ func (s *Session) ready(ctx context.Context) error {
 
 // own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those of all.
 func (j *Job) own() int {
-	switch {
-	case j.Sum != nil:
+	if j.Sum != nil {
 		return j.Sum.Own()
-	case j.Facts.Owners > 0:
-		return j.Schema.Rows
 	}
 	return j.whole().Rows
 }

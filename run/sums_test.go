@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
@@ -69,8 +70,8 @@ var sumCredentials = sync.OnceValues(func() (all []*transport.Credentials, err e
 	return all, nil
 })
 
-// sumSpecs writes tables and specs of three owners, of 4, 5 and 6 rows.
-func sumSpecs(t *testing.T, adjacency, method string) (specs []string) {
+// sumSpecs writes tables and specs of three owners, of 4, 5 and 6 rows, who may give up so many attempts.
+func sumSpecs(t *testing.T, adjacency, method string, retries int) (specs []string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", "/dev/null/state") // no sketches of tables
@@ -85,10 +86,11 @@ func sumSpecs(t *testing.T, adjacency, method string) (specs []string) {
 		}
 		for name, text := range map[string]string{
 			"rows.txt": rows.String(),
-			"schema.yaml": fmt.Sprintf("dataset: small\nrows: %d\nformat: {kind: libsvm}\nfeatures: 6\n"+
-				"columns:\n  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n", 4+i),
-			"spec.yaml": fmt.Sprintf("data: %[1]s/rows.txt\nschema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\nout: %[3]s\n"+
-				"privacy: {epsilon: 8, delta: 1e-5, adjacency: %[4]s}\nmethod: %[5]s\noutput: last\n", own, simLedger, simDir, adjacency, method),
+			"schema.yaml": "dataset: small\nrows: 5\nformat: {kind: libsvm}\nfeatures: 6\n" +
+				"columns:\n  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n",
+			"spec.yaml": fmt.Sprintf("schema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\n"+
+				"privacy: {epsilon: 8, delta: 1e-5, adjacency: %[3]s}\nmethod: %[4]s\noutput: last\n"+
+				"network: {mode: sum, owners: 3, rows: [4, 5, 6], colluders: 1, retries: %[5]d}\n", own, simLedger, adjacency, method, retries),
 		} {
 			if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -99,7 +101,7 @@ func sumSpecs(t *testing.T, adjacency, method string) (specs []string) {
 	return specs
 }
 
-func newSumNetwork(t *testing.T, specs []string, mounts []*simdisk.Mount, retries int) *sumNetwork {
+func newSumNetwork(t *testing.T, specs []string, mounts []*simdisk.Mount) *sumNetwork {
 	t.Helper()
 	n := &sumNetwork{t: t, store: &transport.Memory{}}
 	all, err := sumCredentials()
@@ -107,7 +109,7 @@ func newSumNetwork(t *testing.T, specs []string, mounts []*simdisk.Mount, retrie
 		t.Fatal(err)
 	}
 	for i, c := range all {
-		m := &sumMember{net: n, index: i, c: c, spec: specs[i], mount: mounts[i], disk: simdisk.New(uint64(i)), retries: retries, published: map[string][]byte{}}
+		m := &sumMember{net: n, index: i, c: c, spec: specs[i], mount: mounts[i], disk: simdisk.New(uint64(i)), published: map[string][]byte{}}
 		m.disk.MkdirAll("/disk", 0o700)
 		m.disk.SyncDir("/")
 		n.members = append(n.members, m)
@@ -174,24 +176,15 @@ func (m *sumMember) Await(ctx context.Context, keys ...string) (int, []byte, err
 	return k, b, errors.Join(err, m.at("awaited "+point))
 }
 
-// job is the owner's job: that of its spec, with what the network says of all.
+// job is the owner's job.
 func (m *sumMember) job() (*Job, error) {
-	spec, err := LoadSpec(m.spec, nil)
+	p, err := PrepareNetwork(m.spec, NetworkOptions{Apart: true})
 	if err != nil {
 		return nil, err
 	}
-	job, err := Prepare(spec)
-	if err != nil {
-		return nil, err
-	}
-	job.Facts.Owners, job.Facts.Colluders, job.Facts.Rows = 3, 1, 4+5+6
-	job.Facts.Presence, job.Facts.Centered = false, false
-	if job.Method, err = spec.Method.Configure(job.Facts, job.Objective, spec.terms(job.Accountant)); err != nil {
-		return nil, err
-	}
-	plan, err := job.Method.Plan(job.Facts)
-	job.Plan = privacy.Retried{Of: privacy.InShares(plan, 3, 1), Retries: m.retries}
-	return job, err
+	job := p.JobOf(m.index, filepath.Join(filepath.Dir(m.spec), "rows.txt"))
+	job.Spec.Out, m.retries = simDir, job.Sum.Retries
+	return job, nil
 }
 
 func (m *sumMember) on(d *simdisk.Disk) *disk {
@@ -431,7 +424,7 @@ func TestSumOfOwners(t *testing.T) {
 		"add-or-remove": "{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 3}",
 		"replace-one":   sumMethod,
 	} {
-		n := newSumNetwork(t, sumSpecs(t, adjacency, method), mounts, 0)
+		n := newSumNetwork(t, sumSpecs(t, adjacency, method, 0), mounts)
 		for i, err := range n.run() {
 			if err != nil {
 				t.Fatalf("%s: owner %d: %v", adjacency, i, err)
@@ -472,11 +465,11 @@ func TestSumOfOwnersWhoDie(t *testing.T) {
 		{"{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 6}", 3, 1, 1},
 		{"{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", 3, 2, 2}, // a Hessian in every second batch
 	} {
-		specs := sumSpecs(t, "add-or-remove", c.method)
+		specs := sumSpecs(t, "add-or-remove", c.method, 2)
 		points := sumPoints(c.batches, c.sums)
 		for k := 0; k < len(points); k += c.stride {
 			for _, how := range []string{"killed", "power cut", "interrupted"} {
-				n := newSumNetwork(t, specs, mounts, 2)
+				n := newSumNetwork(t, specs, mounts)
 				m := n.members[1]
 				m.dies, m.cut, m.stops = []string{points[k]}, how == "power cut", how == "interrupted"
 				if c.sums > 1 && strings.HasSuffix(points[k], ".1.1") { // of the second batch, which has no Hessian
@@ -496,14 +489,14 @@ func TestSumOfOwnersWhoDie(t *testing.T) {
 // The same with every call of the owner's disk: the process is killed, or the power goes.
 func TestSumOfOwnersWhoseDisksDie(t *testing.T) {
 	race.Skip(t)
-	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod)
+	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod, 2)
 	stride, tried := 29, 0
 	if *every {
 		stride = 1
 	}
 	for call := 0; ; call += stride {
 		for k, f := range []simdisk.Fault{simdisk.Kill, simdisk.Drop, simdisk.Torn} {
-			n := newSumNetwork(t, specs, mounts, 2)
+			n := newSumNetwork(t, specs, mounts)
 			m := n.members[1]
 			m.plans, m.cut = []map[int]simdisk.Fault{{call + k: f}}, f != simdisk.Kill
 			if err := errors.Join(append(n.run(), n.check())...); err != nil {
@@ -522,9 +515,9 @@ func TestSumOfOwnersWhoseDisksDie(t *testing.T) {
 // When all retries are used up, every owner's run ends with the last iterate that all have.
 func TestSumOfOwnersWithoutRetries(t *testing.T) {
 	race.Skip(t)
-	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod)
+	mounts, specs := sumMounts(), sumSpecs(t, "add-or-remove", sumMethod, 0)
 	for _, point := range []string{"after sum.1.here.2", "after sum.1.part.1.0"} {
-		n := newSumNetwork(t, specs, mounts, 0)
+		n := newSumNetwork(t, specs, mounts)
 		n.members[1].dies = []string{point}
 		errs := n.run()
 		missing, outcome := 1, method.OutOfBudget.String()
@@ -547,22 +540,25 @@ func (m *sumMember) onMachine(dir string) error {
 	return nil
 }
 
-// sumsFinding is what a verification of the directory says of its sums, and whether its replay holds.
-func sumsFinding(t *testing.T, dir string) (sums Finding, replayed bool) {
+// failing are the findings of a verification of the directory that do not hold, by what they are of; the ledger is not at hand.
+func failing(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found, err := Verify(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	failing, all := map[string]string{}, map[string]bool{}
 	for _, f := range found {
-		switch f.What {
-		case "sums":
-			sums = f
-		case "replay":
-			replayed = f.Holds
+		if all[f.What] = true; !f.Holds && f.Detail != WithoutLedger {
+			failing[f.What] = f.Detail
 		}
 	}
-	return sums, replayed
+	for _, what := range []string{"files", "plan", "budget", "charges", "releases", "sums", "replay", runlog.InfoFile} {
+		if !all[what] && len(failing) == 0 {
+			t.Errorf("%s: nothing was said of %q", dir, what)
+		}
+	}
+	return failing
 }
 
 // A verification finds an owner's releases in the sums of its journal, without rows, after retries and where the retries were used up; it
@@ -570,7 +566,6 @@ func sumsFinding(t *testing.T, dir string) (sums Finding, replayed bool) {
 func TestVerifySums(t *testing.T) {
 	race.Skip(t)
 	mounts := sumMounts()
-	specs := sumSpecs(t, "add-or-remove", "{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}")
 	for _, c := range []struct {
 		dies    string
 		retries int
@@ -579,7 +574,8 @@ func TestVerifySums(t *testing.T) {
 		{"awaited all.sum.0.0", 1, method.Done.String()}, // the second sum of the first batch is of another attempt
 		{"after sum.1.here.2", 0, method.OutOfBudget.String()},
 	} {
-		n := newSumNetwork(t, specs, mounts, c.retries)
+		specs := sumSpecs(t, "add-or-remove", "{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", c.retries)
+		n := newSumNetwork(t, specs, mounts)
 		n.members[1].dies = []string{c.dies}
 		if err := errors.Join(n.run()...); err != nil {
 			t.Fatal(err)
@@ -594,8 +590,8 @@ func TestVerifySums(t *testing.T) {
 			if info, err := runlog.ReadInfo(dir); err != nil || info.Result.Outcome != c.end {
 				t.Fatalf("owner %d: %+v, %v", i, info.Result, err)
 			}
-			if sums, replayed := sumsFinding(t, dir); !sums.Holds || !replayed {
-				t.Errorf("%s: owner %d: %+v; replayed: %v", c.dies, i, sums, replayed)
+			if found := failing(t, dir); len(found) > 0 {
+				t.Errorf("%s: owner %d: %v", c.dies, i, found)
 			}
 		}
 		if added, err := pool.Verify(dirs...); err != nil || !added.Whole || added.Sums < 3 {
@@ -625,8 +621,8 @@ func TestVerifySums(t *testing.T) {
 				t.Fatal(err)
 			}
 			rewriteSums(t, dirs[1], other, change)
-			if sums, _ := sumsFinding(t, other); sums.Holds != (k == 1) { // a part is checked with those of others
-				t.Errorf("change %d: %+v", k, sums)
+			if _, found := failing(t, other)["sums"]; found != (k == 0) { // a part is checked with those of others
+				t.Errorf("change %d: found %v", k, found)
 			}
 			if _, err := pool.Verify(dirs[0], other, dirs[2]); err == nil {
 				t.Errorf("change %d was not found", k)
@@ -634,6 +630,154 @@ func TestVerifySums(t *testing.T) {
 		}
 	}
 }
+
+// A verification finds that run.json or sums.bin is not that of the run: a plan with fewer retries than run.json
+// says, other retries, other colluders, the journal of another owner.
+func TestVerifyOwner(t *testing.T) {
+	race.Skip(t)
+	n := newSumNetwork(t, sumSpecs(t, "replace-one", sumMethod, 2), sumMounts())
+	if err := errors.Join(n.run()...); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(dir string, info *runlog.Info) error{
+		"nothing": func(string, *runlog.Info) error { return nil },
+		"plan": func(_ string, info *runlog.Info) error { // more retries than the plan pays for
+			info.Sum.Retries = 3
+			return nil
+		},
+		"plan of fewer": func(_ string, info *runlog.Info) error {
+			plan, err := info.PlanEvent()
+			if err == nil {
+				info.Plan, err = privacy.MarshalEvent(privacy.Retried{Of: plan.(privacy.Retried).Of, Retries: 1})
+			}
+			return err
+		},
+		"plan for no colluder": func(_ string, info *runlog.Info) error {
+			var facts oracle.Public
+			err := json.Unmarshal(info.Public, &facts)
+			info.Sum.Colluders, facts.Colluders = 0, 0
+			if err == nil {
+				info.Public, err = json.Marshal(facts)
+			}
+			return err
+		},
+		"sums of another": func(dir string, _ *runlog.Info) error {
+			return os.WriteFile(filepath.Join(dir, runlog.SumsFile), n.members[2].disk.Peek(filepath.Join(simDir, runlog.SumsFile)), 0o600)
+		},
+		"sums of its owner": func(_ string, info *runlog.Info) error {
+			info.Sum.Owner, info.Sum.Rows[0], info.Sum.Rows[1] = 0, info.Sum.Rows[1], info.Sum.Rows[0]
+			return nil
+		},
+	} {
+		dir := t.TempDir()
+		if err := n.members[1].onMachine(dir); err != nil {
+			t.Fatal(err)
+		}
+		info, err := runlog.ReadInfo(dir)
+		if err == nil {
+			err = change(dir, info)
+		}
+		if err == nil {
+			info.Hashes, err = runlog.Hashes(dir)
+		}
+		if err := errors.Join(err, runlog.WriteInfo(dir, info)); err != nil {
+			t.Fatal(err)
+		}
+		found := failing(t, dir)
+		if word, _, _ := strings.Cut(what, " "); word == "nothing" {
+			if len(found) > 0 {
+				t.Errorf("an honest run: %v", found)
+			}
+		} else if found[word] == "" {
+			t.Errorf("%s: found %v", what, found)
+		}
+	}
+}
+
+// An owner's directory whose run.json cannot be an owner's is refused, by a resume and by a verification.
+func TestOwnerInfo(t *testing.T) {
+	race.Skip(t)
+	n := newSumNetwork(t, sumSpecs(t, "replace-one", sumMethod, 2), sumMounts())
+	if err := errors.Join(n.run()...); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(s *Sum){
+		"sum.names: found 1; allowed is 2 owners or more":                 func(s *Sum) { s.Names, s.Rows = s.Names[:1], s.Rows[:1] },
+		"sum.names: found [\"owner 1\" \"owner 1\" \"owner 3\"]":          func(s *Sum) { s.Names[1] = s.Names[0] },
+		"sum.rows: found [4 5]; allowed is a number from 1 for each of 3": func(s *Sum) { s.Rows = s.Rows[:2] },
+		"sum.rows: found [4 0 6]":                                         func(s *Sum) { s.Rows[1] = 0 },
+		"sum.rows: found 16 rows in all; the schema has 15":               func(s *Sum) { s.Rows[0]++ },
+		"sum.owner: found 3; allowed is 0 to 2":                           func(s *Sum) { s.Owner = 3 },
+		"sum.owner: found -1":                                             func(s *Sum) { s.Owner = -1 },
+		"sum.colluders: found 2; allowed is 0 to 1":                       func(s *Sum) { s.Colluders = 2 },
+		"sum.retries: found -1; allowed is 0 to 1000":                     func(s *Sum) { s.Retries = -1 },
+		"public: found 3 owners, 1 of whom may collude":                   func(s *Sum) { s.Colluders = 0 },
+	} {
+		dir := t.TempDir()
+		if err := n.members[1].onMachine(dir); err != nil {
+			t.Fatal(err)
+		}
+		info, err := runlog.ReadInfo(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(info.Sum)
+		if err := runlog.WriteInfo(dir, info); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("verified: %v; want %q", err, want)
+		}
+		info.Status = runlog.Interrupted
+		if err := runlog.WriteInfo(dir, info); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Resume(t.Context(), dir, Env{}); !isInput(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("resumed: %v; want %q", err, want)
+		}
+	}
+	// An honest one goes on with the others only.
+	dir := t.TempDir()
+	if err := n.members[1].onMachine(dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.Status = runlog.Interrupted
+	if err := runlog.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(t.Context(), dir, Env{}); !isInput(err) || !strings.Contains(err.Error(), "owner 2, one of 3 owners") {
+		t.Errorf("resumed alone: %v", err)
+	}
+	job, err := n.members[1].job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Fit(t.Context(), job, Env{}); !errors.Is(err, errNoPool) {
+		t.Errorf("trained alone: %v", err)
+	}
+	// The directory is of that owner's run of that spec.
+	info.Data = job.Spec.Data
+	if err := runlog.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	job.Spec.Out = dir
+	if begun, err := Began(job); !begun || err != nil {
+		t.Errorf("its own run: %v, %v", begun, err)
+	}
+	info.Sum.Names[0] = "another"
+	if err := runlog.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Began(job); !isInput(err) || !strings.Contains(err.Error(), "another network") {
+		t.Errorf("a run with others: %v", err)
+	}
+}
+
+func isInput(err error) bool { return errors.As(err, new(*InputError)) }
 
 // rewriteSums writes the journal of a directory to another with changed numbers.
 func rewriteSums(t *testing.T, from, to string, change func(kind byte, numbers []byte)) {

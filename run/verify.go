@@ -95,7 +95,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error
 	plan, err := v.Job.plan()
 	v.Charged(plan, err, method.MaxSteps(v.Job.Method), method.NoiseMultiplier(v.Job.Method))
 	v.releases()
-	if v.Job.Facts.Owners > 0 {
+	if v.Job.Sum != nil {
 		if err := v.sums(ctx); err != nil {
 			return nil, err
 		}

@@ -26,10 +26,7 @@ func (v *Verification) sums(ctx context.Context) error {
 		return &InputError{v.Dir, err}
 	}
 	defer journal.Close()
-	pool := &journalPool{sums: journal, at: -1}
-	if r, ok := v.Job.Plan.(privacy.Retried); ok {
-		pool.retries = r.Retries
-	}
+	pool := &journalPool{sums: journal, at: -1, retries: v.Job.Sum.Retries}
 	log := &sameReleases{rec: v.Record.Open(v.Record.Oldest())}
 	defer log.rec.Close()
 	if at := v.Record.Oldest(); at != nil {
@@ -58,10 +55,11 @@ func (v *Verification) sums(ctx context.Context) error {
 			most = max(most, a.Parts[0].Charged)
 		}
 	}
-	charged := v.Record.Charged()
+	charged, s := v.Record.Charged(), v.Job.Sum
 	switch {
-	case journal.Head.Run != v.Info.ID || journal.Torn:
-		v.Say("sums", false, "%s is that of run %s, and must be that of %s, with a whole end", runlog.SumsFile, journal.Head.Run, v.Info.ID)
+	case journal.Head.Run != v.Info.ID || journal.Head.Owner != s.Owner || journal.Head.Owners != len(s.Names) || journal.Torn:
+		v.Say("sums", false, "%s is that of run %s, owner %d of %d, and must be that of %s, owner %d of %d, with a whole end",
+			runlog.SumsFile, journal.Head.Run, journal.Head.Owner+1, journal.Head.Owners, v.Info.ID, s.Owner+1, len(s.Names))
 	case err != nil && !errors.Is(err, replay.ErrEnd):
 		v.Say("sums", false, "%v", err)
 	default:

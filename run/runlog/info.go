@@ -109,6 +109,7 @@ type Info struct {
 	Network         string                 `json:"network,omitempty"`    // and the name of the owner whose run this is
 	Ledger          string                 `json:"ledger,omitempty"`
 	LedgerHead      string                 `json:"ledger_head,omitempty"`
+	Sum             *Sum                   `json:"sum,omitempty"`        // of an owner's run in a network of mode sum; nil: it is none
 	Holdout         *Holdout               `json:"holdout,omitempty"`    // what is not trained on, but scored; nil: nothing
 	Disclosure      *Statements            `json:"disclosure,omitempty"` // what a person stated in the spec; nothing is computed from it
 

@@ -44,9 +44,11 @@ type Env struct {
 	// of a lab run. It is called before the settlement, which seals the report with the other files.
 	Report func(dir string, life *ledger.History) error
 
-	// Pool opens the pool of a run whose owners add up their sums (network.mode: sum), and Ready, if set, waits for the other owners: it is
-	// called after the budget is reserved, and before the run has the rows.
+	// Pool opens the pool of a run whose owners add up their sums (network.mode: sum). Come and Ready, if set, wait for the other owners:
+	// Come in a new run whose table is one, before anything is written or reserved; Ready after the budget is reserved, and before the
+	// run has the rows.
 	Pool  func(PoolState) (Pool, error)
+	Come  func(context.Context) error
 	Ready func(context.Context) error
 
 	Crash    func(point string) // tests: called where a process may die
@@ -112,6 +114,11 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	}
 	if job.Spec.Lab {
 		s.Info.Result = &runlog.Result{LabCounts: counts}
+	}
+	if env.Come != nil {
+		if err := env.Come(ctx); err != nil {
+			return nil, "", orStopped(ctx, err, ErrNotBegun)
+		}
 	}
 	undo, err := s.makeDir()
 	if err != nil {

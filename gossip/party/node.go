@@ -144,7 +144,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if s.Session != nil {
 		err = errors.Join(err, s.Close())
 	}
-	if err != nil && ctx.Err() != nil && !errors.Is(err, run.ErrInterrupted) {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, run.ErrInterrupted) && !errors.Is(err, run.ErrNotBegun) {
 		return nil, fmt.Errorf("%w (%w)", run.ErrInterrupted, ctx.Err())
 	}
 	return r, err

@@ -35,12 +35,19 @@ func ReadStatus(dir string) (*Status, error) {
 		}
 		return nil, &run.InputError{Err: err}
 	}
-	if info.Network == "" {
-		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
-	}
 	var facts oracle.Public
 	if err := json.Unmarshal(info.Public, &facts); err != nil {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: public: %w", dir, err)}
+	}
+	if facts.Owners > 0 { // who add up masked sums: the run log has the steps
+		rec, err := info.Record(dir)
+		if err != nil {
+			return nil, err
+		}
+		return &Status{fmt.Sprintf("%d owners who add up", facts.Owners), info.ID, info.Status, len(rec.Steps), info.MaxSteps, facts.Dim}, nil
+	}
+	if info.Network == "" {
+		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
 	}
 	rec, err := runlog.JournalRecord(filepath.Join(dir, runlog.JournalFile))
 	if err != nil {

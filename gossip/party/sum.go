@@ -59,40 +59,48 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	if err := needHub(s.c, s.o.Hub); err != nil {
 		return nil, err
 	}
-	if !begun {
-		// Once this owner has joined, the others may reserve their budgets, so its ledger must admit its plan first.
-		check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
-		if err := errors.Join(check.Admits(ctx, s.networkName()), check.Close()); err != nil {
-			return nil, err
-		}
-	}
-	silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
-	hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
-	silent.Stop()
-	if err != nil {
-		return nil, err
-	}
-	defer hub.Close()
-	return s.sumOver(ctx, hub, begun, start)
-}
-
-// sumOver is the run over a hub.
-func (s *session) sumOver(ctx context.Context, hub transport.Store, begun bool, start time.Time) (*Result, error) {
-	node := &transport.Node{Store: hub, Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	s.place = &place{Dim: s.Job.Facts.Dim}
-	if _, err := s.meet(ctx, node, transport.Hello, []byte(s.plan.Network.Mode)); err != nil {
-		return nil, err
+	node := &transport.Node{Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	// connect joins the hub, once.
+	connect := func(ctx context.Context) error {
+		silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
+		defer silent.Stop()
+		hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
+		if err == nil {
+			node.Store = hub
+		}
+		return err
 	}
+	defer func() {
+		if hub, ok := node.Store.(*transport.Client); ok {
+			hub.Close()
+		}
+	}()
 	env := run.Env{
 		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, MetricsTimings: s.o.MetricsTimings,
 		Notice: s.o.Notice, Report: s.o.Report, Crash: s.o.Crash,
 		Pool: func(at run.PoolState) (run.Pool, error) {
 			return pool.Open(pool.Options{
-				Store: hub, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Charged: at.Charged, Released: at.Released,
+				Store: node.Store, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Charged: at.Charged, Released: at.Released,
 			})
+		},
+		Come: func(ctx context.Context) error {
+			// Once this owner has come, the others may reserve their budgets, so its ledger must admit its plan first.
+			check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
+			err := errors.Join(check.Admits(ctx, s.networkName()), check.Close())
+			if err == nil {
+				err = connect(ctx)
+			}
+			if err == nil {
+				_, err = s.meet(ctx, node, transport.Hello, []byte(s.plan.Network.Mode))
+			}
+			return err
 		},
 		Ready: func(ctx context.Context) error {
 			info, err := runlog.ReadInfo(s.o.Dir)
+			if err == nil && node.Store == nil { // of a run that goes on
+				err = connect(ctx)
+			}
 			if err == nil {
 				_, err = s.meet(ctx, node, transport.Ready, []byte(info.ID)) // an owner that was here under another run is at work elsewhere
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // BenchmarkNetwork is rounds of 20 owners, each a process, and their hub, everything durable: two random edges in a round. The time is from the first
@@ -28,7 +29,24 @@ func BenchmarkNetwork(b *testing.B) {
 	}
 }
 
+// BenchmarkSums is steps of 20 owners who add up masked sums, each a process, and their hub, everything durable. The time is from the first sum in a
+// journal to the last owner's end.
+func BenchmarkSums(b *testing.B) {
+	for _, size := range []struct{ dim, words, steps int }{{2000, 2000, 100}, {47236, 70, 20}} {
+		b.Run(fmt.Sprintf("dim=%d", size.dim), func(b *testing.B) {
+			for range b.N {
+				benchOwners(b, size.dim, size.words, size.steps, fmt.Sprintf("method: {name: sgd, steps: %d}\n", size.steps), "mode: sum, colluders: 3", runlog.SumsFile)
+			}
+		})
+	}
+}
+
 func benchNetwork(b *testing.B, dim, words, rounds int) {
+	benchOwners(b, dim, words, rounds, "", fmt.Sprintf("schedule: edges, edges: 2, rounds: %d, method: {name: dda, batch: 10}", rounds), runlog.JournalFile)
+}
+
+// benchOwners trains in so many rounds by the block network; journal is the file of each owner that a round adds to.
+func benchOwners(b *testing.B, dim, words, rounds int, method, block, journal string) {
 	const n, rows = 20, 2000
 	dir := b.TempDir()
 	src := rand.New(rand.NewPCG(3, uint64(dim)))
@@ -46,7 +64,7 @@ func benchNetwork(b *testing.B, dim, words, rounds int) {
 			b.Fatal(err)
 		}
 	}
-	v := villageOf(b, fmt.Sprintf("data: %s/rows.svm\nschema: %s/schema.yaml\nmodel: {name: svm, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nnetwork: {owners: %d, rows: %d, schedule: edges, edges: 2, rounds: %d, method: {name: dda, batch: 10}}\n", dir, dir, n, rows/n, rounds), time.Minute)
+	v := villageOf(b, fmt.Sprintf("data: %s/rows.svm\nschema: %s/schema.yaml\nmodel: {name: svm, l2: 0.0005}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n%snetwork: {owners: %d, rows: %d, %s}\n", dir, dir, method, n, rows/n, block), time.Minute)
 	v.startHub()
 	b.ResetTimer()
 	var all sync.WaitGroup
@@ -65,7 +83,7 @@ func benchNetwork(b *testing.B, dim, words, rounds int) {
 	}
 	begun := func() bool {
 		for i := range n {
-			if st, err := os.Stat(v.journal(i)); err == nil && st.Size() > int64(dim) {
+			if st, err := os.Stat(filepath.Join(v.d.Owner(i, "part"), journal)); err == nil && st.Size() > int64(dim) {
 				return true
 			}
 		}

@@ -33,7 +33,7 @@ import (
 var (
 	schedules = flag.Int("schedules", 100, "so many random schedules of disk faults; planted bugs are then searched for from the first one on")
 	first     = flag.Int("first", 0, "the first random schedule of disk faults")
-	every     = flag.Bool("every", false, "every fault of the disk at every call, in place of one at most of them")
+	every     = flag.Bool("every", false, "every fault of the disk at every call, in place of one at most of them, and an error with a power cut soon after")
 	only      = flag.String("schedule", "", "run this one schedule of disk faults, as a failure prints it")
 	share     = flag.String("share", "", "set by the test for its processes: i/n takes every n-th schedule, from the i-th on")
 )
@@ -322,12 +322,14 @@ func (w *world) check() error {
 type tally struct {
 	Calls                     [len(kinds)]int // of a run of each kind without faults
 	Single, Random, Unnoticed int
+	Pairs                     int            // schedules of an error and a power cut
 	Ways                      map[string]int // how runs were settled that did not resume
 }
 
 func (c *tally) add(other tally) {
 	c.Calls = other.Calls
 	c.Single += other.Single
+	c.Pairs += other.Pairs
 	c.Random += other.Random
 	c.Unnoticed += other.Unnoticed
 	for way, n := range other.Ways {
@@ -470,7 +472,8 @@ func TestDiskFaults(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%d calls of a run, %d with states, %d of an owner; %d schedules of one fault, and %d random ones from number %d on, in %v; %d unnoticed", total.Calls[0], total.Calls[1], total.Calls[2], total.Single, total.Random, *first, time.Since(began).Round(time.Second), total.Unnoticed)
+	t.Logf("%d calls of a run, %d with states, %d of an owner; %d schedules of one fault, %d of an error and a power cut, and %d random ones from number %d on, in %v; %d unnoticed",
+		total.Calls[0], total.Calls[1], total.Calls[2], total.Single, total.Pairs, total.Random, *first, time.Since(began).Round(time.Second), total.Unnoticed)
 	for way, n := range total.Ways {
 		t.Logf("settled, not resumed (%d times): %s", n, way)
 	}
@@ -512,6 +515,24 @@ func playShare(t *testing.T) tally {
 				w, err := play(t, sim, s, nil)
 				c.judge(t, w, s, err)
 				c.Single++
+			}
+		}
+	}
+	// An error that the program or SQLite ignores shows at the next power cut: at each call an error, at every fourth of the next 40 a torn cut.
+	if *every {
+		errs := []simdisk.Fault{simdisk.EIO, simdisk.ENOSPC, simdisk.EINTR, simdisk.Short}
+		for i, calls := range c.Calls {
+			for at := range calls {
+				for n := range 10 {
+					if !turn() {
+						continue
+					}
+					cut := at + 1 + at%4 + 4*n
+					s := schedule{seed: uint64(at), states: kinds[i], plans: []map[int]simdisk.Fault{{at: errs[(at+n)%len(errs)], cut: simdisk.Torn}}}
+					w, err := play(t, sim, s, nil)
+					c.judge(t, w, s, err)
+					c.Pairs++
+				}
 			}
 		}
 	}

@@ -82,7 +82,10 @@ func TestRepairs(t *testing.T) {
 			{{simdisk.EIO, []string{"sync ledger.db-journal", "opendir disk"}}, {simdisk.Torn, slices.Repeat([]string{"write ledger.db"}, 5)}},
 		}},
 		{"a commit stays, in a directory that SQLite cannot open", 0, 1, [][]hit{
-			{{simdisk.EIO, []string{"write events.jsonl", "remove ledger.db-journal", "opendir disk"}}, {simdisk.Drop, []string{"sync releases.bin", "write steps.jsonl"}}},
+			{
+				{simdisk.EIO, []string{"write events.jsonl", "remove ledger.db-journal", "opendir disk"}},
+				{simdisk.Drop, []string{"sync releases.bin", "write steps.jsonl"}},
+			},
 		}},
 	} {
 		t.Run(r.name, func(t *testing.T) {

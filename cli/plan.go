@@ -251,8 +251,8 @@ func planOf(job *run.Job) (*plan.Plan, error) {
 	}
 	var p *plan.Plan
 	var err error
-	if s := job.Sum; s != nil {
-		p, err = plan.ForSum(job.Plan, s.Retries, job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
+	if job.Sum != nil {
+		p, err = plan.ForSum(job.Plan, job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
 	} else {
 		p, err = plan.For(job.Method, job.Facts, job.Spec.Privacy.Budget(), job.Accountant)
 	}

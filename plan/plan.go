@@ -41,7 +41,7 @@ type Plan struct {
 	OtherRelation   *Relation         `json:"other_relation,omitempty"`
 	Growth          *Growth           `json:"growth,omitempty"`
 	Claimed         *Claims           `json:"claimed,omitempty"`
-	Sum             *Sum              `json:"sum,omitempty"` // of owners who add up masked sums; Epsilon is against the hub and Colluders of them
+	Sum             *account.Shares   `json:"sum,omitempty"` // of owners who add up masked sums; Epsilon is against the hub and Colluders of them
 	Warnings        []string          `json:"warnings,omitempty"`
 	// The bound by Gaussian DP, and the curve of the plan; nil and a reason where no theorem gives one.
 	GDP     *account.GaussianBound `json:"gdp,omitempty"`
@@ -50,14 +50,6 @@ type Plan struct {
 	event      privacy.Event
 	accountant account.Accountant
 	noGDP      error
-}
-
-// A Sum is what a plan of owners who add up masked sums has beside the plan of one table.
-type Sum struct {
-	Owners    int     `json:"owners"`
-	Colluders int     `json:"colluders"`
-	Retries   int     `json:"retries"`
-	Alone     float64 `json:"epsilon_alone"` // against all other owners together, or if masks were broken
 }
 
 // For plans a run of a configured method on a problem of which pub is public.
@@ -70,12 +62,12 @@ func For(m method.Method, pub oracle.Public, b privacy.Budget, a account.Account
 }
 
 // ForSum plans the same run of owners who add up masked sums; e is what they release together.
-func ForSum(e privacy.Event, retries int, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
+func ForSum(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
 	p, err := planned(e, m, pub, b, a)
 	if err != nil {
 		return nil, err
 	}
-	p.Sum = &Sum{pub.Owners, pub.Colluders, retries, p.epsilon(privacy.Alone(e))}
+	p.Sum = account.SharesOf(e, a, b.Adjacency, b.Delta)
 	return p, nil
 }
 

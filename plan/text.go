@@ -58,7 +58,7 @@ func (p *Plan) Text(w io.Writer) {
 	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta), p.Adjacency, p.Accountant)
 	if p.Sum != nil {
 		text.Row(w, "Holds against", "%s, while masks hold", text.Against(p.Sum.Colluders))
-		text.Row(w, "Otherwise", "ε = %s at the same δ, against %s", chart.AtMost(p.Sum.Alone, 9), text.AgainstAll)
+		text.Row(w, "Otherwise", "%s at the same δ, against %s", provenTo(p.Sum.Alone, 9), text.AgainstAll)
 	}
 	text.Row(w, "Attacks", "%s", attackWords(p))
 	if p.Fits != nil {
@@ -139,11 +139,13 @@ func dominatesWords(p *Plan) string {
 }
 
 // proven writes an ε, or that there is none.
-func proven(epsilon *float64) string {
+func proven(epsilon *float64) string { return provenTo(epsilon, 6) }
+
+func provenTo(epsilon *float64, digits int) string {
 	if epsilon == nil {
 		return "no finite ε is proven"
 	}
-	return "ε = " + chart.AtMost(*epsilon, 6)
+	return "ε = " + chart.AtMost(*epsilon, digits)
 }
 
 func opinionWords(o Opinion) string {

@@ -324,6 +324,33 @@ func Alone(e Event) Event {
 	})
 }
 
+// A Sharing is what a plan whose noise several owners share assumes.
+type Sharing struct {
+	Owners    int `json:"owners"`
+	Colluders int `json:"colluders"` // of the other owners, against whom all noise counts
+	Retries   int `json:"retries"`   // attempts that may be given up
+}
+
+// SharingOf reads it off a plan, or off what was charged; Owners is 0 where nobody shares noise. Of shares that differ it takes the fewest colluders.
+func SharingOf(e Event) (s Sharing) {
+	Walk(e, func(e Event) bool {
+		switch e := e.(type) {
+		case Retried:
+			s.Retries = max(s.Retries, e.Retries)
+		case Shared:
+			if s.Owners == 0 || e.Colluders < s.Colluders {
+				s.Owners, s.Colluders = e.Owners, e.Colluders
+			}
+			return false
+		}
+		return true
+	})
+	if s.Owners == 0 {
+		return Sharing{}
+	}
+	return s
+}
+
 // Validate: Retries ≥ 0, and the plan is valid and has no retries of its own.
 func (e Retried) Validate() error {
 	if e.Retries < 0 {

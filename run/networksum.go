@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"text/tabwriter"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -96,14 +96,9 @@ func (j *Job) notSummed() error {
 	return &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; allowed are methods that ask for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as their plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
 }
 
-// Alone is the ε of a plan against all other owners together, or if masks do not hold, at the spec's δ: an owner's records then have
-// no more than the owner's own share of the noise.
-func (j *Job) Alone() (float64, error) {
-	loss, err := j.Accountant.Loss(privacy.Alone(j.Plan), j.Facts.Adjacency)
-	if err != nil {
-		return math.Inf(1), err
-	}
-	return loss.Epsilon(j.Spec.Privacy.Budget().Delta), nil
+// Alone is the ε of the plan against all other owners together, or if masks were broken, at the spec's δ.
+func (j *Job) Alone() float64 {
+	return account.Alone(j.Plan, j.Accountant, j.Facts.Adjacency, j.Spec.Privacy.Budget().Delta)
 }
 
 // agreeOnSum adds what is the same for all owners who add up masked sums.
@@ -132,12 +127,8 @@ func (p *NetworkPlan) sumText(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	alone, err := p.Job.Alone()
-	if err != nil {
-		return err
-	}
 	b := p.Spec.Privacy.Budget()
-	fmt.Fprintf(w, "\nAgainst %s: ε = %.4f at δ = %g.\nAgainst %s: ε = %.4f at δ = %g.\n", text.Against(s.Colluders), loss.Epsilon(b.Delta), b.Delta, text.AgainstAll, alone, b.Delta)
+	fmt.Fprintf(w, "\nAgainst %s: ε = %.4f at δ = %g.\nAgainst %s: ε = %.4f at δ = %g.\n", text.Against(s.Colluders), loss.Epsilon(b.Delta), b.Delta, text.AgainstAll, p.Job.Alone(), b.Delta)
 	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
 	return nil
 }

@@ -155,10 +155,8 @@ func (s *session) sumSummary(seconds float64) (*Result, error) {
 		Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: len(n.Names), Seconds: seconds,
 		Delta: s.Info.Budget.Delta, Adjacency: s.Info.Budget.Adjacency.String(), Aborted: rec.Charged() - rec.Released, Committed: rec.Released,
 	}
-	epsilon := s.Job.Cost(s.Job.Plan)
-	alone, err := s.Job.Alone()
-	r.Epsilon, r.Alone, r.colluders = &epsilon, &alone, n.Colluders
-	return r, err
+	r.Epsilon, r.Alone, r.colluders = new(s.Job.Cost(s.Job.Plan)), new(s.Job.Alone()), n.Colluders
+	return r, nil
 }
 
 // sumText prints the result for people.

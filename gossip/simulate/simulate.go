@@ -198,11 +198,7 @@ func (p *Plan) SumResult(id string, file *model.File, test *data.Table, seconds 
 	r.Notice, r.Rounds, r.Share, r.W = sumNotice, method.MaxSteps(p.Job.Method), 1, file.W
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	epsilon := p.Job.Cost(p.Job.Plan)
-	alone, err := p.Job.Alone()
-	if err != nil {
-		return nil, err
-	}
-	r.Sum = &SumResult{Colluders: s.Colluders, Retries: s.Retries, Noise: method.NoiseMultiplier(p.Job.Method), Epsilon: epsilon, Alone: alone}
+	r.Sum = &SumResult{Colluders: s.Colluders, Retries: s.Retries, Noise: method.NoiseMultiplier(p.Job.Method), Epsilon: epsilon, Alone: p.Job.Alone()}
 	for i, name := range s.Names {
 		r.Owners = append(r.Owners, OwnerResult{Name: name, Rows: s.Rows[i], Activations: r.Rounds, Noise: r.Sum.Noise, Epsilon: &epsilon})
 	}

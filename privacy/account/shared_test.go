@@ -128,3 +128,40 @@ func TestShared(t *testing.T) {
 		t.Errorf("ε is %v against the hub and three owners, %v against nine; want 1 and 2.95", whole, alone)
 	}
 }
+
+// The assumption of a plan, and of what was charged of it, are read off the events; the ε alone is that of each share. Of shares that differ the
+// fewest colluders count.
+func TestSharesOf(t *testing.T) {
+	shared := func(colluders int) privacy.Event {
+		return privacy.Shared{Owners: 10, Colluders: colluders, Of: privacy.Gaussian{Sigma: 30}}
+	}
+	cost := func(n int) float64 {
+		loss, err := GDP{}.Loss(privacy.Repeated{Count: n, Of: privacy.Gaussian{Sigma: 30 / math.Sqrt(7)}}, privacy.AddRemove)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return loss.Epsilon(1e-6)
+	}
+	plan := privacy.Retried{Of: privacy.Repeated{Count: 48, Of: shared(3)}, Retries: 2}
+	for _, c := range []struct {
+		event            privacy.Event
+		colluders, count int
+		retries          int
+	}{{plan, 3, 50, 2}, {plan.Of, 3, 48, 0}, {privacy.Composed{shared(4), shared(3)}, 3, 0, 0}} {
+		s := SharesOf(c.event, GDP{}, privacy.AddRemove, 1e-6)
+		if s == nil || s.Owners != 10 || s.Colluders != c.colluders || s.Retries != c.retries || s.Alone == nil {
+			t.Fatalf("%v: %+v", c.event, s)
+		}
+		if want := cost(c.count); c.count > 0 && math.Abs(*s.Alone-want) > 1e-9*want {
+			t.Errorf("%v costs ε = %v alone; want %v", c.event, *s.Alone, want)
+		}
+	}
+	for _, none := range []privacy.Event{privacy.Composed{}, privacy.Gaussian{Sigma: 30}, privacy.Retried{Of: privacy.Gaussian{Sigma: 30}, Retries: 1}} {
+		if s := SharesOf(none, GDP{}, privacy.AddRemove, 1e-6); s != nil {
+			t.Errorf("%v: %+v; nobody shares noise", none, s)
+		}
+	}
+	if s := SharesOf(plan, Pure{}, privacy.AddRemove, 1e-6); s == nil || s.Alone != nil {
+		t.Errorf("no pure ε is proven of Gaussian noise: %+v", s)
+	}
+}

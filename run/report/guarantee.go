@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
@@ -42,7 +43,7 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	}
 	v.promise(b)
 	shown := plan
-	if _, ok := plan.(privacy.Filtered); ok { // it names neither noise nor sampling
+	if _, v.Filter = plan.(privacy.Filtered); v.Filter { // it names neither noise nor sampling
 		shown = rec.Event()
 	}
 	noise, sampling := terms(shown)
@@ -68,6 +69,7 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	}
 
 	a, err := account.ByName(info.Accountant)
+	v.share(shown, rec, a, b)
 	if err != nil {
 		v.fail("the accountant is not known to this version: " + err.Error())
 		return nil
@@ -93,6 +95,37 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	v.curve(loss, a, plan, b)
 	v.spending(plan, a, b, rec)
 	return nil
+}
+
+// share says what the guarantee assumes where owners share the noise, and what it is without that.
+func (v *view) share(plan privacy.Event, rec *runlog.Record, a account.Accountant, b privacy.Budget) {
+	s := privacy.SharingOf(plan)
+	if s.Owners == 0 {
+		return
+	}
+	alone := func(e privacy.Event) *float64 {
+		if v.Filter || a == nil { // a filter has no theorem for shares
+			return nil
+		}
+		if of := account.SharesOf(e, a, b.Adjacency, b.Delta); of != nil {
+			return of.Alone
+		}
+		return new(float64) // nothing was charged
+	}
+	v.Shared = &sharedView{Against: text.Against(s.Colluders), All: text.AgainstAll, Alone: proven(alone(plan)), AloneRealized: proven(alone(rec.Event())),
+		Trust: text.Trust(s.Owners, s.Colluders), Retries: s.Retries}
+	v.Terms = append(v.Terms, fact{"ε and δ hold against", v.Shared.Against + ", while masks hold"},
+		fact{"at the same δ, against " + v.Shared.All, v.Shared.Alone},
+		fact{"owners who share the noise", integer(s.Owners)}, fact{"of them, others who may collude", integer(s.Colluders)},
+		fact{"attempts that may be given up", integer(s.Retries)})
+}
+
+// proven writes an ε, rounded up, or that there is none.
+func proven(epsilon *float64) string {
+	if epsilon == nil {
+		return "no finite ε is proven"
+	}
+	return "ε = " + upward(*epsilon)
 }
 
 // tradeOff draws what any attack can reach, by the curve of the whole plan.
@@ -198,12 +231,15 @@ func (v *view) fail(why string) {
 
 // checkPrefix asks a meter of the plan whether it admits what was charged; the log of an interrupted run may have gaps.
 func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record, broken bool) {
-	text := "every batch charged in the run log is the one that the plan holds at its position"
+	words := "every batch charged in the run log is the one that the plan holds at its position"
 	if broken {
-		text = "the batches charged in the run log are those of the plan in its order, some possibly left out where the run was interrupted"
+		words = "the batches charged in the run log are those of the plan in its order, some possibly left out where the run was interrupted"
 	}
-	if _, v.Filter = plan.(privacy.Filtered); v.Filter {
-		text = "the costs of the batches charged in the run log add up to no more than the filter admits"
+	if v.Shared != nil && v.Shared.Retries > 0 {
+		words = "the batches charged in the run log are those of the plan in its order, each followed by no more retries than the plan has left"
+	}
+	if v.Filter {
+		words = "the costs of the batches charged in the run log add up to no more than the filter admits"
 	}
 	meter, err := account.NewMeter(plan, a, b)
 	if err != nil {
@@ -217,11 +253,11 @@ func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.B
 			account.AllowGaps(meter) // the method may have stopped early
 		}
 		if err := meter.Charge(e); err != nil {
-			v.check(false, "%s (%v)", text, err)
+			v.check(false, "%s (%v)", words, err)
 			return
 		}
 	}
-	v.check(true, "%s", text)
+	v.check(true, "%s", words)
 }
 
 // curve draws ε over δ for the plan, and that of a second accountant if one differs.

@@ -254,6 +254,57 @@ func TestSampled(t *testing.T) {
 	t.Logf("the page took %v", time.Since(start))
 }
 
+// The page of owners who share the noise prints both ε, says whom to trust, and takes charges without a release for attempts. The
+// accountant of the wanted ε knows of no shares.
+func TestShares(t *testing.T) {
+	shared := privacy.Shared{Owners: 10, Colluders: 3, Of: privacy.Gaussian{Sigma: sigma}}
+	b, err := privacy.MarshalEvent(privacy.Retried{Of: privacy.Repeated{Count: 98, Of: shared}, Retries: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := func(n int) string {
+		loss, err := account.GDP{}.Loss(privacy.Repeated{Count: n, Of: privacy.Gaussian{Sigma: sigma / math.Sqrt(7)}}, privacy.AddRemove)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "ε = " + upward(loss.Epsilon(1e-6))
+	}
+	info := asked(t)
+	info.Plan, info.MaxSteps, info.Result.Steps, info.Result.Charged = b, 98, 98, 99
+	dir := t.TempDir()
+	w, err := runlog.Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Charge(shared) // and given up
+	for range 98 {
+		err = errors.Join(err, w.Charge(shared), w.Release([][]float64{{0.5}}))
+	}
+	if err := errors.Join(err, w.Close(), runlog.WriteInfo(dir, info)); err != nil {
+		t.Fatal(err)
+	}
+	page := strings.ReplaceAll(build(t, dir), "\u00a0", " ")
+	const hub, all = "the hub and any 3 other owners", "all other owners together, or if masks were broken"
+	wants(t, page, "against "+hub+"; "+alone(100)+" against "+all+";",
+		"At least 7 of the 10 owners have to be honest", "by what was charged, "+alone(99)+" there", "Nothing is given back if fewer owners collude or fewer attempts are given up.",
+		"This is against "+hub+", while masks hold. Against "+all+": "+alone(100), "1 charged attempt has no answer in the log: given up, as an owner was missing, or lost in a crash.",
+		"each followed by no more retries than the plan has left", "Owners who tell what they know", "add-or-remove, against "+hub+" ("+alone(100)+" against")
+	lacks(t, page, "support the claim", "The answers of")
+	for _, row := range []string{hub + ", while masks hold</th><td><b>ε = 1</b>", all + "</th><td><b>" + alone(100) + "</b> at the same δ"} {
+		if !strings.Contains(page, row) {
+			t.Errorf("the page has no row %q", row)
+		}
+	}
+	var out strings.Builder
+	WriteSummary(&out, info, dir)
+	if want := "This is against " + hub + ", while masks hold.\n           Against " + all + ": " + alone(100) + ".\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("the summary does not say %q:\n%s", want, out.String())
+	}
+	if s, ok := Summary(info, dir)["sum"].(*account.Shares); !ok || s.Owners != 10 || s.Alone == nil {
+		t.Errorf("the summary for programs: %+v", s)
+	}
+}
+
 func TestLab(t *testing.T) {
 	seed := uint64(7)
 	loss := 0.3125

@@ -24,6 +24,9 @@ func (v *view) summarize() {
 	info := v.Info
 	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Whom, info.Dataset))
 	add("Against whom", "guarantee", "Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has any amount of computing time.")
+	if s := v.Shared; s != nil {
+		add("Whom to trust", "owners", s.Trust)
+	}
 	relation := "The run says nearly the same whether or not the record is in the table. The number of records is private (add-or-remove)."
 	if info.Budget.Adjacency == privacy.ReplaceOne {
 		relation = "The run says nearly the same if another record stands in its place. The number of records is public (replace-one)."
@@ -33,13 +36,13 @@ func (v *view) summarize() {
 	case len(v.Lab) > 0:
 		add("This run", "guarantee", "There is no guarantee: it is a lab run.")
 	case len(v.Alarms) > 0:
-		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", v.Epsilon, v.Delta))
+		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", v.Epsilon, v.Delta)+v.sharedWords())
 	default:
 		before := "thinks it 50 % likely that a record was used"
 		if v.Replace {
 			before = "thinks two versions of a record equally likely"
 		}
-		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", v.Epsilon, v.Delta, before, v.Guess))
+		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", v.Epsilon, v.Delta, before, v.Guess)+v.sharedWords())
 	}
 	if v.Life == nil {
 		add("The dataset’s whole life", "", "Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
@@ -73,6 +76,14 @@ func (v *view) summarize() {
 	if n := len(info.Warnings); n > 0 {
 		add("Warnings", "warnings", fmt.Sprintf("%s to read before the model is used.", plural(n, "warning", "warnings")))
 	}
+}
+
+// sharedWords says against whom the guarantee is; nothing where no owners share the noise.
+func (v *view) sharedWords() string {
+	if v.Shared == nil {
+		return ""
+	}
+	return fmt.Sprintf(" This is against %s, while masks hold. Against %s: %s at the same δ.", v.Shared.Against, v.Shared.All, v.Shared.Alone)
 }
 
 // summarizeQuality lists quality figures, and says of them whether they are private.

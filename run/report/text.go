@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -21,6 +22,9 @@ func Summary(i *runlog.Info, dir string) map[string]any {
 	}
 	if i.GDP != nil {
 		o["gdp"] = i.GDP
+	}
+	if s := i.Shares(); s != nil {
+		o["sum"] = s
 	}
 	if i.Off {
 		o["epsilon"], o["delta"], o["adjacency"] = nil, nil, nil
@@ -57,6 +61,9 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 		}
 		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
 			chart.Exact(i.Budget.Epsilon), chart.Exact(i.Budget.Delta), i.Budget.Adjacency, verb, change(i.Budget, chart.Exact))
+		if s := i.Shares(); s != nil {
+			fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n", text.Against(s.Colluders), text.AgainstAll, proven(s.Alone))
+		}
 		if i.Lab {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
 		}

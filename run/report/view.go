@@ -55,6 +55,8 @@ type view struct {
 	Lost             int    // batches charged whose answers are not in the log
 	Center           string // the part of the budget that the mean row took; "": it was not asked
 
+	Shared *sharedView // nil: no owners share the noise
+
 	Life    *life // nil: no ledger was at hand
 	Summary []summaryRow
 
@@ -76,6 +78,14 @@ type view struct {
 	Citation     string
 	Bib          string
 	Hashes       []fact // names and SHA-256 of files; no sum for one that does not exist
+}
+
+// A sharedView says what the guarantee assumes where owners share the noise.
+type sharedView struct {
+	Against, All         string // against whom the guarantee holds, and against whom Alone does
+	Alone, AloneRealized string // of the plan and of what was charged: "ε = …", or that none is proven
+	Trust                string
+	Retries              int
 }
 
 // A fact is a name and its value.

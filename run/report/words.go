@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -32,6 +33,9 @@ func notCovered(info *runlog.Info) []fact {
 		fact{"A person with several records", several(info)},
 		fact{"What is true of everybody", "A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
 	)
+	if s := info.Shares(); s != nil {
+		list = append(list, fact{"Owners who tell what they know", fmt.Sprintf("The guarantee is against %s, while masks hold. %s Against %s: %s at the same δ.", text.Against(s.Colluders), text.Trust(s.Owners, s.Colluders), text.AgainstAll, proven(s.Alone))})
+	}
 	if info.Budget.Adjacency == privacy.ReplaceOne {
 		list = append(list, fact{"The number of records", "Under replace-one the number of records is public."})
 	}
@@ -75,6 +79,9 @@ var papers = map[string]paper{
 // cite returns the citation of a run as text and as BibTeX.
 func cite(info *runlog.Info) (plain, bib string) {
 	what := fmt.Sprintf("ε = %s, δ = %s, %s", exact(info.Budget.Epsilon), exact(info.Budget.Delta), info.Budget.Adjacency)
+	if s := info.Shares(); s != nil {
+		what += fmt.Sprintf(", against %s (%s against %s)", text.Against(s.Colluders), proven(s.Alone), text.AgainstAll)
+	}
 	if len(labWords(info)) > 0 {
 		what = "lab run, not private"
 	}

@@ -200,6 +200,19 @@ func (i *Info) PlanEvent() (privacy.Event, error) {
 	return e, nil
 }
 
+// Shares is what the guarantee assumes where several owners share the noise of the plan; nil where they do not.
+func (i *Info) Shares() *account.Shares {
+	plan, err := i.PlanEvent()
+	if err != nil || i.Off {
+		return nil
+	}
+	a, err := account.ByName(i.Accountant)
+	if err != nil {
+		a = account.Pure{} // which proves nothing of Gaussian noise
+	}
+	return account.SharesOf(plan, a, i.Budget.Adjacency, i.Budget.Delta)
+}
+
 // WriteInfo replaces run.json in dir, as a whole.
 func (d Disk) WriteInfo(dir string, i *Info) error {
 	return newfile.JSONOn(d.FS, filepath.Join(dir, InfoFile), "  ", i)

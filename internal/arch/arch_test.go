@@ -116,7 +116,7 @@ var table = map[string][]string{
 	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
-	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile"},
+	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 
 	// Private figures of a model, from noisy numbers.
 	"run/quality": {"schema", "privacy", "privacy/account", "privacy/mech", "privacy/sample", "oracle", "run/runlog"},
@@ -155,10 +155,10 @@ var table = map[string][]string{
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"schema", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile"},
+	"run/report": {"schema", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"},
 
 	// What an officer signs, from a run directory and the ledger.
-	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "run/ledger", "run/report", "internal/chart", "internal/readfile"},
+	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "run/ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
 	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile"},

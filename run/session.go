@@ -142,6 +142,9 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 			s.Result().Claim = &c
 		}
 	}
+	if failed == nil && s.pool != nil {
+		failed = s.pool.End(ctx)
+	}
 	seconds := time.Since(start).Seconds()
 	closeErr := errors.Join(asked.Close(), s.closePool())
 	var w []float64

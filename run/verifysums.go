@@ -48,9 +48,10 @@ func (v *Verification) sums(ctx context.Context) error {
 		return ctx.Err()
 	}
 	v.givenUp = pool.givenUp > pool.retries
-	masked, most := 0, 0
+	masked, most, ended := 0, 0, false
 	for _, a := range journal.Attempts {
-		if len(a.Parts) > 0 {
+		ended = a.Last() && len(a.Totals) == 1
+		if len(a.Parts) > 0 && !a.Last() {
 			masked++
 			most = max(most, a.Parts[0].Charged)
 		}
@@ -62,6 +63,8 @@ func (v *Verification) sums(ctx context.Context) error {
 			runlog.SumsFile, journal.Head.Run, journal.Head.Owner+1, journal.Head.Owners, v.Info.ID, s.Owner+1, len(s.Names))
 	case err != nil && !errors.Is(err, replay.ErrEnd):
 		v.Say("sums", false, "%v", err)
+	case !ended:
+		v.Say("sums", false, "%s does not end with the sum by which owners compare what the hub has shown them", runlog.SumsFile)
 	default:
 		v.Say("sums", log.same == v.Record.Released && masked <= charged && most <= charged && pool.givenUp <= pool.retries+1,
 			"%d of %d releases are what the sums in %s give; the owner masked parts of %d attempts, and %d were charged; %d were given up of %d that may be",

@@ -179,6 +179,67 @@ func TestLyingHubs(t *testing.T) {
 	}
 }
 
+// A hub that shows an owner another last total is found by the sum that ends the run, by all owners and also by their next processes; where all
+// retries are used up, too. Nothing more is masked or charged.
+func TestEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		crashes []string
+		last    string // outcome of the last total
+		end     int    // the attempt that ends the run
+	}{
+		"all batches":  {nil, transport.OutcomeKey(2, 2), 3},
+		"used up":      {[]string{"charged 1"}, transport.OutcomeKey(0, 2), 2},
+		"an end shown": {nil, transport.OutcomeKey(2, 2), 3},
+	} {
+		all := newCrowd(t, 3)
+		for _, o := range all.owners {
+			o.retries = 0
+		}
+		all.owners[2].crashes = c.crashes
+		shows := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
+		if name == "an end shown" { // while the others have the total
+			shows = func([]byte) []byte { return binary.LittleEndian.AppendUint64([]byte{'G'}, 2) }
+		}
+		all.owners[1].store = &liar{all.store, map[string]func([]byte) []byte{c.last: shows}}
+		for round := range 2 { // the second reads what is in journal and store
+			for i, err := range all.run(t.Context(), 3) {
+				want := "hospital-2 signed another one than hospital-" + fmt.Sprint(i+1)
+				if i == 1 {
+					want = "hospital-1, hospital-3 signed another one than hospital-2"
+				}
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, round %d, owner %d: %v", name, round, i+1, err)
+				}
+			}
+		}
+		for i, o := range all.owners {
+			if j := all.journal(t, i); len(j.Attempts) != c.end+1 || !j.Attempts[c.end].Last() {
+				t.Errorf("%s, owner %d: %d attempts", name, i+1, len(j.Attempts))
+			}
+			if n := bytes.Count(o.events, []byte("c")); n > c.end {
+				t.Errorf("%s, owner %d: charged %d times", name, i+1, n)
+			}
+		}
+	}
+	// A pool that has ended takes no more, and another process of a run that has ended needs no store.
+	all := newCrowd(t, 2)
+	if err := errors.Join(all.run(t.Context(), 1)...); err != nil {
+		t.Fatal(err)
+	}
+	all.owners[0].store = nil
+	p, err := all.owners[0].pool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.End(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Meet(t.Context()); !errors.Is(err, errEnded) {
+		t.Errorf("it meets after its end: %v", err)
+	}
+}
+
 // Owners whose rosters differ never mask: each finds that another has not signed for its network, and is told which.
 func TestOtherRosters(t *testing.T) {
 	all := newCrowd(t, 3)
@@ -269,7 +330,7 @@ func TestTranscript(t *testing.T) {
 			known[total.Transcript] = true
 		}
 	}
-	if len(known) != 2*len(lengths) {
+	if len(known) != 2*len(lengths)+1 { // with that of the sum that ends the run
 		t.Errorf("found %d transcripts", len(known))
 	}
 }

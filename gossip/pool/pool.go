@@ -140,7 +140,7 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 			p.pass(a)
 			continue
 		}
-		switch ok, err := p.arrive(ctx); {
+		switch ok, err := p.arrive(ctx, true); {
 		case err != nil:
 			return false, err
 		case ok:
@@ -151,8 +151,54 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 	}
 }
 
-// arrive meets in an attempt of which the journal has no part. It reports false if the owners have given the attempt up.
-func (p *Pool) arrive(ctx context.Context) (bool, error) {
+// End compares all totals with what the hub has shown the other owners, by a sum of no numbers: the digest of its context covers the
+// transcript. Nothing is masked, so nothing is charged, and a process whose key is lost goes on with the attempt. An owner calls it when its
+// run asks for no more sums, also because all retries are used up, and repeats it after a crash. An error that names owners says that the
+// hub has shown them other totals.
+func (p *Pool) End(ctx context.Context) error {
+	if p.failed != nil && !errors.Is(p.failed, privacy.ErrExhausted) {
+		return p.failed
+	}
+	err := p.end(ctx)
+	if p.failed = err; err == nil {
+		p.failed = errEnded
+	}
+	return err
+}
+
+var errEnded = errors.New("pool: it has ended")
+
+func (p *Pool) end(ctx context.Context) error {
+	for p.givenUp <= p.Retries+1 { // one more than is left to a run whose retries are used up
+		p.open, p.session, p.sum = false, nil, 0
+		p.attempt++
+		a := p.journal.Of(p.attempt)
+		if a.GivenUp {
+			p.givenUp++
+			continue
+		}
+		if len(a.Parts) == 0 {
+			if ok, err := p.arrive(ctx, false); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+			r := runlog.SumsPart{Charged: p.charged, Asked: runlog.LastSum, Digest: p.digest(runlog.LastSum, 0)}
+			if err := p.journal.Part(p.attempt, 0, r, nil); err != nil {
+				return err
+			}
+		}
+		p.open = true
+		if _, err := p.add(ctx, runlog.LastSum, 0, nil); !errors.Is(err, private.ErrGivenUp) {
+			return err
+		}
+	}
+	return fmt.Errorf("pool: the owners have given up %d attempts, and could not compare their last sum; nothing is left to charge. Ask who runs the hub", p.givenUp)
+}
+
+// arrive meets in an attempt of which the journal has no part. It reports false if the owners have given the attempt up. A process that masks
+// needs the key of its presence; one whose key is lost asks for the end.
+func (p *Pool) arrive(ctx context.Context, masks bool) (bool, error) {
 	owner := p.Credentials.Owner
 	key, err := mask.NewKey()
 	if err != nil {
@@ -165,7 +211,7 @@ func (p *Pool) arrive(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	lost := !bytes.Equal(stored, value)
+	lost := masks && !bytes.Equal(stored, value)
 	if lost { // with the process that stored it, which masked nothing
 		if err := p.stop(ctx); err != nil {
 			return false, err
@@ -200,6 +246,9 @@ func (p *Pool) arrive(ctx context.Context) (bool, error) {
 		keysOf[i] = presence
 	}
 	p.present = sha256.Sum256(b)
+	if !masks {
+		return true, nil
+	}
 	p.session, err = mask.NewSession(key, p.config, owner, keysOf)
 	return err == nil, err
 }

@@ -674,6 +674,10 @@ func (w *simWorld) leaves(owner int, key string, body []byte) {
 		return
 	}
 	p := o.parts[[2]int{attempt, sum}]
+	last := p == nil && len(body) == head // the sum that ends a run
+	if last {
+		p = &simPart{}
+	}
 	switch {
 	case p == nil || who != owner:
 		w.fail(owner, "a part leaves that its run has not made")
@@ -683,6 +687,9 @@ func (w *simWorld) leaves(owner int, key string, body []byte) {
 	}
 	p.bytes, p.digest = bytes.Clone(body), digest
 	w.left[digest][owner] = p
+	if last {
+		return
+	}
 	o.masked[attempt] = true
 	if o.charges < len(o.masked) {
 		w.fail(owner, "parts of %d attempts leave, and %d are charged", len(o.masked), o.charges)
@@ -796,16 +803,25 @@ func (o *simOwner) process(ctx context.Context, l *simLife) (err error) {
 		}
 		return nil
 	}
+	end := func() error {
+		if w.bug == noTranscript {
+			p.transcript = [sha256.Size]byte{}
+		}
+		return p.End(ctx)
+	}
+	// over is the end of a run that has no retries left.
+	over := func(err error) error {
+		if errors.Is(err, privacy.ErrExhausted) {
+			return cmp.Or(end(), err)
+		}
+		return err
+	}
 	for batch := released; batch < w.batches; batch++ {
 		if err := meet(); err != nil {
-			return err
+			return over(err)
 		}
-		asks := simSums
-		if batch == w.batches-1 {
-			asks = append(slices.Clone(asks), 0) // of no numbers: it compares the last total
-		}
-		for place := 0; place < len(asks); {
-			n := asks[place]
+		for place := 0; place < len(simSums); {
+			n := simSums[place]
 			asked := sha256.Sum256([]byte{byte(batch), byte(place)})
 			attempt, sum := p.attempt, p.sum
 			switch w.bug {
@@ -832,22 +848,20 @@ func (o *simOwner) process(ctx context.Context, l *simLife) (err error) {
 				w.givenUp++
 				w.mu.Unlock()
 				if err := meet(); err != nil {
-					return err
+					return over(err)
 				}
 				continue
 			} else if err != nil {
 				return err
 			}
 			w.accepts(o, attempt, sum, v)
-			if n > 0 {
-				k := batch*len(simSums) + place
-				if o.totals[k] != nil && !slices.Equal(o.totals[k], v) && w.restores == 0 {
-					w.mu.Lock()
-					w.fail(o.index, "it takes another total of batch %d after a restart", batch)
-					w.mu.Unlock()
-				}
-				o.totals[k], o.at[k] = slices.Clone(v), attempt
+			k := batch*len(simSums) + place
+			if o.totals[k] != nil && !slices.Equal(o.totals[k], v) && w.restores == 0 {
+				w.mu.Lock()
+				w.fail(o.index, "it takes another total of batch %d after a restart", batch)
+				w.mu.Unlock()
 			}
+			o.totals[k], o.at[k] = slices.Clone(v), attempt
 			place++
 			if l.at("total") {
 				return errCrash
@@ -860,7 +874,7 @@ func (o *simOwner) process(ctx context.Context, l *simLife) (err error) {
 			return errCrash
 		}
 	}
-	return nil
+	return end()
 }
 
 // part is an owner's rows with its share of noise.

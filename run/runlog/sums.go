@@ -51,6 +51,12 @@ type SumsPart struct {
 	at            int64 // of the record
 }
 
+// LastSum is what is asked in the sum that ends a run. It has no numbers, and no charge: owners compare all totals by it.
+var LastSum = sha256.Sum256([]byte("sotto/sums/1 end"))
+
+// Last reports whether the attempt is at the sum that ends a run.
+func (a *SumsAttempt) Last() bool { return len(a.Parts) > 0 && a.Parts[0].Asked == LastSum }
+
 // A SumsTotal is a sum that the owners made.
 type SumsTotal struct {
 	N          int               // numbers

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -361,7 +362,13 @@ func outcomeOf(info *runlog.Info) ledger.Outcome {
 
 // GuaranteeOf returns the guarantee in the model file of a run.
 func GuaranteeOf(i *runlog.Info) Guarantee {
-	return Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
+	g := Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
+	if plan, err := i.PlanEvent(); err == nil {
+		if s := privacy.SharingOf(plan); s.Owners > 0 {
+			g.Against = text.Against(s.Colluders) + ", while masks hold"
+		}
+	}
+	return g
 }
 
 // Guarantee travels in model.json. ε(δ) is always recomputed from Plan.
@@ -375,7 +382,8 @@ type Guarantee struct {
 	Accountant string                 `json:"accountant,omitempty"`
 	GDP        *account.GaussianBound `json:"gdp,omitempty"` // as in run.json; not in older files
 	Plan       json.RawMessage        `json:"plan"`
-	Method     string                 `json:"method,omitempty"` // this and Config: not in older files
+	Against    string                 `json:"against,omitempty"` // whom the budget holds against, where owners share the noise: in words
+	Method     string                 `json:"method,omitempty"`  // this and Config: not in older files
 	Config     json.RawMessage        `json:"config,omitempty"`
 }
 

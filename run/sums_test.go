@@ -19,13 +19,16 @@ import (
 
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -844,6 +847,97 @@ func TestOwnerInfo(t *testing.T) {
 }
 
 func isInput(err error) bool { return errors.As(err, new(*InputError)) }
+
+// Report, disclosure, model and exported model of an owner's run say both ε, in the same words.
+func TestSumOfOwnersIsDisclosed(t *testing.T) {
+	race.Skip(t)
+	n := newSumNetwork(t, sumSpecs(t, "add-or-remove", "{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", 2), sumMounts())
+	m := n.members[1]
+	m.dies = []string{"awaited all.sum.0.0"} // the second sum of the first batch is of another attempt
+	if err := errors.Join(n.run()...); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := m.onMachine(dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := m.job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hub, all = "the hub and any one other owner", "all other owners together, or if masks were broken"
+	alone := job.Alone()
+	if plan := job.Cost(job.Plan); !(alone > plan) {
+		t.Fatalf("ε alone is %v, of the sum %v", alone, plan)
+	}
+
+	page, err := report.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(page), "\u00a0", " ")
+	l, err := m.on(m.disk).ledgers.Find(t.Context(), simLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	made := disclosure.Made{At: "2026-11-27T12:00:00Z", Version: info.Version, Platform: info.Platform, Kernels: info.Kernels, Go: info.Go}
+	d, err := disclosure.Make(t.Context(), dir, l, disclosure.Options{Made: made})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.Facts.Guarantee.Shares
+	if s == nil || s.Owners != 3 || s.Colluders != 1 || s.Retries != 2 || s.EpsilonAlone == nil || *s.EpsilonAlone < alone || *s.EpsilonAlone > 1.001*alone {
+		t.Fatalf("disclosed: %+v; ε alone is %v", s, alone)
+	}
+	b, err := d.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet, err := d.Render(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := LoadModel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := fmt.Sprint(model.Promised())
+	for _, said := range []struct{ of, text, want string }{
+		{"report", text, "against " + hub + ", while masks hold"},
+		{"report", text, "against " + all + "</th><td><b>" + "ε = " + chart.NumberUp(alone, 4)},
+		{"report", text, "At least 2 of the 3 owners have to be honest"},
+		{"report", text, "1 charged attempt has no answer in the log: given up"},
+		{"disclosure", string(b), fmt.Sprintf("\"epsilon_alone\": %v", *s.EpsilonAlone)},
+		{"disclosure", d.Facts.Guarantee.Words, ", against " + hub + ", while masks hold"},
+		{"disclosure", d.Facts.Protection.Trusted, "At least 2 of the 3 owners have to be honest"},
+		{"page of the disclosure", string(sheet), "at the same δ against " + all},
+		{"model", string(model.File.Guarantee), "\"against\":\"" + hub + ", while masks hold\""},
+		{"exported model", promised, "[sotto.guarantee (8, 1e-05)-differentially private, neighbours add-or-remove, against " + hub},
+		{"exported model", promised, "[sotto.epsilon_alone " + chart.AtMost(alone, 5) + "]"},
+	} {
+		if !strings.Contains(said.text, said.want) {
+			t.Errorf("the %s does not say %q", said.of, said.want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), disclosure.File)
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := disclosure.Check(t.Context(), dir, l, file, nil, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if !f.Holds {
+			t.Errorf("%s: %s", f.What, f.Detail)
+		}
+	}
+}
 
 // rewriteSums writes the journal of a directory to another, without its last attempts, with changed numbers.
 func rewriteSums(t *testing.T, from, to string, without int, change func(kind byte, numbers []byte)) {

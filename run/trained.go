@@ -42,8 +42,18 @@ func (m *Trained) Promised() [][2]string {
 		return append(facts, [2]string{"sotto.guarantee", "none: a run of the lab"})
 	}
 	epsilon, delta := chart.Exact(g.Budget.Epsilon), chart.Exact(g.Budget.Delta)
+	words := fmt.Sprintf("(%s, %s)-differentially private, neighbours %s", epsilon, delta, g.Budget.Adjacency)
+	info := runlog.Info{Plan: g.Plan, Accountant: g.Accountant, Budget: g.Budget}
+	if s := info.Shares(); s != nil {
+		alone := "not proven"
+		if s.Alone != nil {
+			alone = chart.AtMost(*s.Alone, 5)
+		}
+		words += fmt.Sprintf(", against %s; epsilon %s against %s", g.Against, alone, text.AgainstAll)
+		facts = append(facts, [2]string{"sotto.against", g.Against}, [2]string{"sotto.epsilon_alone", alone}, [2]string{"sotto.against_alone", text.AgainstAll})
+	}
 	return append(facts,
-		[2]string{"sotto.guarantee", fmt.Sprintf("(%s, %s)-differentially private, neighbours %s", epsilon, delta, g.Budget.Adjacency)},
+		[2]string{"sotto.guarantee", words},
 		[2]string{"sotto.epsilon", epsilon}, [2]string{"sotto.delta", delta}, [2]string{"sotto.adjacency", g.Budget.Adjacency.String()})
 }
 

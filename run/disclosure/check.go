@@ -133,6 +133,12 @@ func tolerate(again, was *Facts) {
 		}
 	}
 	near(&g.PlanEpsilon, h.PlanEpsilon)
+	if s, t := g.Shares, h.Shares; s != nil && t != nil {
+		s.Against, s.AgainstAll, s.Trusted = t.Against, t.AgainstAll, t.Trusted
+		if s.EpsilonAlone != nil && t.EpsilonAlone != nil {
+			near(s.EpsilonAlone, *t.EpsilonAlone)
+		}
+	}
 	if g.GDP != nil && h.GDP != nil {
 		near(&g.GDP.Mu, h.GDP.Mu)
 		near(&g.GDP.Outside, h.GDP.Outside)

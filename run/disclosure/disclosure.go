@@ -21,6 +21,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/ledger"
@@ -95,6 +96,7 @@ type Guarantee struct {
 	Epsilon      float64          `json:"epsilon"` // the cap, which was fixed before the first access
 	Delta        float64          `json:"delta"`
 	Words        string           `json:"words"`
+	Shares       *Shares          `json:"shares,omitempty"` // what it assumes where owners of a network share the noise
 	Accountant   string           `json:"accountant"`
 	PlanEpsilon  float64          `json:"plan_epsilon"` // what the whole plan costs at Delta, rounded up; information
 	Noise        string           `json:"noise_multiplier"`
@@ -105,6 +107,17 @@ type Guarantee struct {
 	GDP          *Gaussian        `json:"gdp,omitempty"` // nil where no theorem gives it
 	NoGDP        string           `json:"no_gdp,omitempty"`
 	Attacks      []account.Attack `json:"attacks,omitempty"` // points of the trade-off curve, rounded up
+}
+
+// Shares say against whom the guarantee is where owners of a network share the noise, and what it is against the others.
+type Shares struct {
+	Owners       int      `json:"owners"`
+	Colluders    int      `json:"colluders"` // of the other owners
+	Retries      int      `json:"retries"`   // attempts that could be given up; those that were not needed give nothing back
+	Against      string   `json:"against"`
+	AgainstAll   string   `json:"against_all"`   // those against whom EpsilonAlone holds, at the same δ
+	EpsilonAlone *float64 `json:"epsilon_alone"` // rounded up; null: no finite ε is proven
+	Trusted      string   `json:"trusted"`
 }
 
 // Gaussian is an [account.GaussianBound], rounded up.
@@ -374,6 +387,11 @@ func protection(i *runlog.Info) Protection {
 	if i.Shards > 0 {
 		p.TrustModel = fmt.Sprintf("central: one operator has the rows, on %d machines whose sums are sealed, and releases only noisy results", i.Shards)
 	}
+	if s := i.Shares(); s != nil {
+		p.TrustModel = fmt.Sprintf("shared: each of %d owners has its own rows, adds its share of the noise to its sum, and masks it; only the sum of all owners can be read", s.Owners)
+		p.Trusted += ". " + text.Trust(s.Owners, s.Colluders)
+		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " + p.Adversary
+	}
 	if i.Search != nil {
 		p.Outcome = "what the search released: which candidate won, its score and its model"
 	}
@@ -412,6 +430,14 @@ func (r *finished) guarantee() (g Guarantee, curve template.HTML, err error) {
 	}
 	g = Guarantee{Epsilon: b.Epsilon, Delta: b.Delta, Accountant: a.String(), PlanEpsilon: up(loss.Epsilon(b.Delta)),
 		Words: fmt.Sprintf("%s changes the probability of any set of outcomes by %s", verb, report.Change(b))}
+	if s := r.info.Shares(); s != nil {
+		g.Words += fmt.Sprintf(", against %s, while masks hold", text.Against(s.Colluders))
+		g.Shares = &Shares{Owners: s.Owners, Colluders: s.Colluders, Retries: s.Retries, Against: text.Against(s.Colluders) + ", while masks hold",
+			AgainstAll: text.AgainstAll, Trusted: text.Trust(s.Owners, s.Colluders)}
+		if s.Alone != nil {
+			g.Shares.EpsilonAlone = new(up(*s.Alone))
+		}
+	}
 	shown := plan
 	if _, ok := plan.(privacy.Filtered); ok { // it names neither noise nor sampling
 		shown = r.rec.Event()

@@ -3,15 +3,18 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
@@ -82,8 +85,64 @@ func TestSumNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		found, err := party.Verify(t.Context(), dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if !f.Holds && f.Detail != run.WithoutLedger {
+				t.Errorf("owner %d: %s: %s", i+1, f.What, f.Detail)
+			}
+		}
 		if given := rec.Charged() - info.Result.Steps; info.Status != runlog.Finished || given < 0 || given > 12+2 { // the mean, the counts
 			t.Errorf("owner %d: %s, %d steps, %d charges", i+1, info.Status, info.Result.Steps, rec.Charged())
 		}
+	}
+	verify := func(owners ...int) (string, error) {
+		var out bytes.Buffer
+		args := []string{"verify"}
+		for _, i := range owners {
+			args = append(args, v.d.Owner(i, "part"))
+		}
+		c := root()
+		c.SetArgs(args)
+		c.SetOut(&out)
+		err := c.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	if out, err := verify(2, 0, 1); err != nil || !strings.Contains(out, "each that of the parts of all 3 owners") {
+		t.Errorf("all owners: %v\n%s", err, out)
+	}
+	if out, err := verify(2, 0); err != nil || !strings.Contains(out, "of all 3 owners, of whom 2 are here") {
+		t.Errorf("two owners: %v\n%s", err, out)
+	}
+	if _, err := verify(0, 0); !as[*run.InputError](err) || !strings.Contains(err.Error(), "is of the same owner") {
+		t.Errorf("one owner twice: %v", err)
+	}
+	// A copy whose sums are another owner's.
+	sums0, err := os.ReadFile(filepath.Join(v.d.Owner(0, "part"), runlog.SumsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(v.d.Owner(1, "part"), runlog.SumsFile), sums0, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := verify(2, 0, 1); exitCode(err) != 1 || !strings.Contains(out, "is of the same owner as") {
+		t.Errorf("another owner's sums: %v\n%s", err, out)
+	}
+	// The run of one owner does not go on by itself.
+	dir := v.d.Owner(2, "part")
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.Status = runlog.Interrupted
+	if err := runlog.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	c := root()
+	c.SetArgs([]string{"fit", "--resume", dir})
+	if err := c.ExecuteContext(t.Context()); exitCode(err) != 2 || !strings.Contains(err.Error(), "repeat `sotto node` with the same --dir") {
+		t.Errorf("resumed alone: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func verifyCommand() *cobra.Command {
 	var where, file, signer string
 	var asJSON, claim, void bool
 	c := &cobra.Command{
-		Use:   "verify DIR",
+		Use:   "verify DIR [DIR...]",
 		Short: "Check a finished run from its files alone",
 		Long: `Verify reads a finished run directory and no data. It checks that all files are as the run left them, that the
 charges follow the plan and fit the budget, that every release was charged, and that the method, replayed from the
@@ -30,7 +30,9 @@ Of the directory of a private evaluation (sotto evaluate) it checks that the fig
 that what was asked costs no more than what was charged.
 
 For an owner's run directory (sotto node) it checks that each published vector follows from what the owner charged and
-from what its peers sent. It cannot compute the model, the mean over all owners.
+from what its peers sent. It cannot compute the model, the mean over all owners. In a network of mode sum it checks that
+each release is what the sums in the directory give. With the directories of more owners of that network it also compares
+their sums; with those of all it adds up their masked parts again, and so finds a hub that added otherwise.
 
 --disclosure FILE checks a disclosure (sotto disclose) against the run, and against the ledger up to the entry that the
 disclosure names; without --ledger against the ledger of the run, if that is at hand. If FILE.sig is there, it checks the
@@ -41,7 +43,7 @@ ledger records this access; if the dataset has a guarantee, the access needs --v
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto verify runs/20261120-154800-0a1b2c3d",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			// A run with a different event in every batch has a large ledger entry, held in several forms at
 			// once: collecting early lowers the peak from 365 MB to below 300.
@@ -81,6 +83,13 @@ Exit code 0: all holds; 1: something does not.`,
 			found, err := verify(c.Context(), args[0], l)
 			if err != nil {
 				return err
+			}
+			if len(args) > 1 {
+				f, err := party.VerifySums(args...)
+				if err != nil {
+					return err
+				}
+				found = append(found, f)
 			}
 			if claim {
 				f, err := run.VerifyClaim(c.Context(), args[0], where, void)

@@ -666,6 +666,11 @@ func TestVerifySums(t *testing.T) {
 		if _, err := pool.Verify(dirs[0], dirs[0]); err == nil {
 			t.Errorf("%s: one journal twice was taken", c.dies)
 		}
+		short := t.TempDir()
+		rewriteSums(t, dirs[1], short, 1, func(byte, []byte) {})
+		if _, err := pool.Verify(dirs[0], short, dirs[2]); err == nil || !strings.Contains(err.Error(), short+": its part of sum 1 of attempt") {
+			t.Errorf("%s: without the last attempt of one: %v", c.dies, err)
+		}
 		// Another total, and another part, in a journal that is whole.
 		for k, change := range []func(kind byte, b []byte){
 			func(kind byte, b []byte) {

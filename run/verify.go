@@ -222,7 +222,11 @@ func (v *Verification) releases() {
 	if at := v.Record.Oldest(); at != nil {
 		kept = fmt.Sprintf(", of which the first %d are no longer kept: their costs are checked, their content is not", at.Released)
 	}
-	v.Say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d batches were charged and lost", v.Record.Released, kept, lost)
+	without := "batches were charged and lost"
+	if v.Job.Sum != nil {
+		without = "attempts were charged and given up, or lost"
+	}
+	v.Say("releases", lost >= 0, "%d releases, each of a charged batch%s; %d %s", v.Record.Released, kept, lost, without)
 }
 
 // replay: from the oldest saved state the method gives the recorded steps and the model again, and on its way

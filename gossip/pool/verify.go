@@ -2,6 +2,7 @@ package pool
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -66,8 +67,10 @@ func Verify(dirs ...string) (*Added, error) {
 // add checks one sum. A journal may end before it, or have no part of an attempt that its owner's process lost.
 func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error {
 	var total []byte
-	var first string
+	var first, masked string
 	var parts [][]byte
+	var missing []string
+	var digest [sha256.Size]byte
 	known := 0
 	for j, s := range all {
 		a := s.Of(attempt)
@@ -76,7 +79,13 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 			if err != nil {
 				return err
 			}
-			parts = append(parts, b)
+			if parts = append(parts, b); len(parts) == 1 {
+				digest, masked = a.Parts[sum].Digest, dirs[j]
+			} else if a.Parts[sum].Digest != digest {
+				return fmt.Errorf("%s: sum %d of attempt %d has a part in another context than in %s", dirs[j], sum+1, attempt+1, masked)
+			}
+		} else {
+			missing = append(missing, dirs[j])
 		}
 		if sum >= len(a.Totals) {
 			continue
@@ -97,6 +106,9 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 	if !out.Whole {
 		return nil
 	}
+	if missing != nil {
+		return fmt.Errorf("%s: its part of sum %d of attempt %d is missing; all owners' parts were in that sum", strings.Join(missing, ", "), sum+1, attempt+1)
+	}
 	again := make([]int64, len(total)/8)
 	for _, b := range parts {
 		if len(b) != len(total) {
@@ -104,7 +116,7 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 		}
 		transport.AddNumbers(again, b)
 	}
-	if len(parts) != len(all) || !bytes.Equal(transport.Numbers(again), total) {
+	if !bytes.Equal(transport.Numbers(again), total) {
 		return fmt.Errorf("%s: sum %d of attempt %d is not that of the %d parts in these journals", strings.Join(dirs, ", "), sum+1, attempt+1, len(parts))
 	}
 	return nil

@@ -1,0 +1,48 @@
+package party
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// VerifySums compares the sums in the directories of several owners of one network of mode sum. Where those of all owners are there it
+// adds up their parts again, which finds a hub that has added otherwise.
+func VerifySums(dirs ...string) (f run.Finding, err error) {
+	f.What = "owners"
+	var all []string
+	seen := map[string]string{}
+	for _, dir := range dirs {
+		info, err := runlog.ReadInfo(dir)
+		switch {
+		case err != nil:
+			return f, &run.InputError{Err: err}
+		case info.Sum == nil:
+			return f, inputError("%s: is not an owner's run in a network of mode sum; allowed beside others is one that is", dir)
+		}
+		if err := info.Sum.Check(); err != nil {
+			return f, &run.InputError{Where: dir, Err: err}
+		}
+		name := info.Sum.Name()
+		if other := seen[name]; other != "" {
+			return f, inputError("%s: is of the same owner as %s, %s", dir, other, name)
+		}
+		seen[name], all = dir, info.Sum.Names
+	}
+	added, err := pool.Verify(dirs...)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, &run.InputError{Err: err}
+	case err != nil:
+		f.Detail = err.Error()
+	case added.Whole:
+		f.Holds, f.Detail = true, fmt.Sprintf("%d sums in %d attempts, each that of the parts of all %d owners", added.Sums, added.Attempts, added.Owners)
+	default:
+		f.Holds, f.Detail = true, fmt.Sprintf("%d sums, the same in all of these directories; with those of all %d owners, of whom %d are here, the parts can be added up again", added.Sums, len(all), added.Owners)
+	}
+	return f, nil
+}

@@ -77,6 +77,12 @@ func (r *Result) alarm(name string) { r.Alarms = append(r.Alarms, name) }
 // ErrBlind says that a run released no noisy gradient, which canaries need.
 var ErrBlind = errors.New("method: releases no noisy gradient, which is what canaries are in; audit it in many runs")
 
+// errUnknown says that a gradient was released whose noise has no law here, so it cannot be tested.
+var errUnknown = errors.New("method: releases a gradient with noise whose law the audit does not know")
+
+// errShares says that a job is of owners who share noise. On one table an audit would test other noise than theirs.
+var errShares = errors.New("network.mode: found sum; allowed is a run of one table: an audit is of a table's own noise, and owners add shares of it")
+
 // Attacks.
 const (
 	OneRun   = "one run"
@@ -110,6 +116,9 @@ func (o *Options) alarms() float64 {
 // One audits a job in one run, on a table with as many rows as Rows returns.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
+	if facts.Owners > 0 {
+		return nil, errShares
+	}
 	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
 	coins, err := opt.Streams.Stream("audit", 0)
 	if err != nil {

@@ -70,6 +70,7 @@ type probe struct {
 	charged float64   // the most that it may be by what is charged
 	other   bool      // some noise is not Gaussian, or some sample not of all rows
 	heard   int
+	unknown bool // some gradient has noise that deviation does not know
 }
 
 // hear takes a release.
@@ -77,6 +78,7 @@ func (p *probe) hear(g []float64, q oracle.Grad, s sample.Sampler) {
 	set := p.set
 	scale, laplace := deviation(q, s, p.facts, set.unit)
 	if scale == 0 {
+		p.unknown = true
 		return
 	}
 	p.heard++
@@ -147,6 +149,9 @@ func likelier(y, m float64, laplace bool) float64 {
 // Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with all that a
 // record may, in directions that no two of them share. It tests the noise and the samples, too.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
+	if job.Facts.Owners > 0 {
+		return nil, errShares
+	}
 	facts, l := job.Facts, layoutOf(job)
 	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
 	loss, err := claim(1)
@@ -213,7 +218,10 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		if err != nil {
 			return nil, err
 		}
-		if p.heard == 0 {
+		switch {
+		case p.unknown:
+			return nil, errUnknown
+		case p.heard == 0:
 			return nil, ErrBlind
 		}
 		if parts != nil {

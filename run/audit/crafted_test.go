@@ -11,8 +11,10 @@ import (
 
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -325,6 +327,38 @@ func TestCraftedBlind(t *testing.T) {
 		}
 		if _, err := Craft(t.Context(), job, synthetic(t, job.Schema, layoutOf(job).rows), Options{Streams: noise.SeededStreams(1)}); !errors.Is(err, ErrBlind) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// odd is noise of which the audit knows no law.
+type odd struct{ mech.Gaussian }
+
+func (odd) Event() privacy.Event { return privacy.PureDP{Epsilon: 1} }
+
+// An audit does not pass over noise that it does not know: it refuses a run of owners who share noise, and notes a gradient whose noise has no
+// law here.
+func TestUnknownNoise(t *testing.T) {
+	job := example(t, "clinic", "1")
+	rows := synthetic(t, job.Schema, 8)
+	job.Facts.Owners, job.Facts.Colluders = 3, 1
+	opt := Options{Canaries: 4, Streams: noise.SeededStreams(1)}
+	for name, audit := range map[string]func() (*Result, error){
+		"crafted":   func() (*Result, error) { return Craft(t.Context(), job, rows, opt) },
+		"one run":   func() (*Result, error) { return One(t.Context(), job, rows, opt) },
+		"many runs": func() (*Result, error) { return Many(t.Context(), job, rows, 16, opt) },
+	} {
+		if _, err := audit(); !errors.Is(err, errShares) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	facts := oracle.Public{Dim: 2, Rows: 10, Adjacency: privacy.AddRemove}
+	set := &canarySet{Dim: 2, unit: 0x1p-20, sum: make([]int64, 2), others: make([]float64, 2)}
+	for want, n := range map[bool]mech.Additive{false: mech.Gaussian{Sigma: 1}, true: odd{mech.Gaussian{Sigma: 1}}} {
+		p := &probe{set: set, facts: &facts, residuals: &residuals{}}
+		p.hear(make([]float64, 2), oracle.Grad{Clip: clip.Norm{C: 1}, Noise: n}, sample.Full{})
+		if p.unknown != want || (p.heard == 1) == want {
+			t.Errorf("%T: unknown is %v, heard %d", n, p.unknown, p.heard)
 		}
 	}
 }

@@ -526,7 +526,8 @@ func reserveError(err error) error {
 // Reservation returns what a run of the job reserves in the ledger.
 func (j *Job) Reservation(run string) ledger.Reservation {
 	b := j.Spec.Privacy.Budget()
-	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan}
+	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan,
+		Shares: account.SharesOf(j.Plan, j.Accountant, j.Facts.Adjacency, b.Delta)}
 }
 
 // ReservationOf returns what the run in a directory reserved, but for what names it. A lab run reserves nothing.

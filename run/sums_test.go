@@ -921,6 +921,8 @@ func TestSumOfOwnersIsDisclosed(t *testing.T) {
 		{"disclosure", d.Facts.Guarantee.Words, ", against " + hub + ", while masks hold"},
 		{"disclosure", d.Facts.Protection.Trusted, "At least 2 of the 3 owners have to be honest"},
 		{"page of the disclosure", string(sheet), "at the same δ against " + all},
+		{"page of the disclosure", string(sheet), "this is against " + hub},
+		{"lifetime", d.Facts.Lifetime.Words, "every ε and δ said here holds against " + hub + ", while masks hold. Against " + all + ", all runs so far are together private with ε = 8"},
 		{"model", string(model.File.Guarantee), "\"against\":\"" + hub + ", while masks hold\""},
 		{"exported model", promised, "[sotto.guarantee (8, 1e-05)-differentially private, neighbours add-or-remove, against " + hub},
 		{"exported model", promised, "[sotto.epsilon_alone " + chart.AtMost(alone, 5) + "]"},

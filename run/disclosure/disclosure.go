@@ -142,16 +142,18 @@ type Theorem struct {
 
 // Lifetime is what all runs on the dataset cost together, by the ledger up to Head.
 type Lifetime struct {
-	Head        Head         `json:"head"`
-	Currency    string       `json:"currency"`
-	Total       *ledger.Caps `json:"total"` // null: there is no lifetime guarantee, and Why says why
-	Why         string       `json:"why,omitempty"`
-	Words       string       `json:"words"`
-	Budget      *ledger.Caps `json:"budget"` // that is set now; null: none is, so later runs are recorded and not refused
-	Since       string       `json:"since"`  // the day the dataset entered the ledger; accesses before are not recorded
-	Runs        []LedgerRun  `json:"runs"`   // all, in the order of their reservations, this one among them
-	Unprotected []Access     `json:"unprotected"`
-	Restored    []string     `json:"restored,omitempty"`
+	Head     Head         `json:"head"`
+	Currency string       `json:"currency"`
+	Total    *ledger.Caps `json:"total"` // null: there is no lifetime guarantee, and Why says why
+	Why      string       `json:"why,omitempty"`
+	Words    string       `json:"words"`
+	// What Total assumes where owners share the noise of runs.
+	Sharing     *ledger.Sharing `json:"sharing,omitempty"`
+	Budget      *ledger.Caps    `json:"budget"` // that is set now; null: none is, so later runs are recorded and not refused
+	Since       string          `json:"since"`  // the day the dataset entered the ledger; accesses before are not recorded
+	Runs        []LedgerRun     `json:"runs"`   // all, in the order of their reservations, this one among them
+	Unprotected []Access        `json:"unprotected"`
+	Restored    []string        `json:"restored,omitempty"`
 }
 
 // Head is an entry of the ledger.
@@ -166,6 +168,8 @@ type LedgerRun struct {
 	Day     string  `json:"day"`
 	Epsilon float64 `json:"epsilon"`
 	Delta   float64 `json:"delta"`
+	// What Epsilon assumes where owners share the noise.
+	Shares *account.Shares `json:"shares,omitempty"`
 }
 
 // Access is one that no guarantee covers.
@@ -541,7 +545,7 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 	mine := false
 	for _, run := range h.Runs {
 		mine = mine || run.ID == r.info.ID
-		t.Runs = append(t.Runs, LedgerRun{run.ID, day(run.Reserved), run.Caps.Epsilon, run.Caps.Delta})
+		t.Runs = append(t.Runs, LedgerRun{run.ID, day(run.Reserved), run.Caps.Epsilon, run.Caps.Delta, run.Shares})
 	}
 	if !mine {
 		return t, inputError("%s has no reservation of run %s up to entry %d; name the ledger of the run by --ledger", l.Where(), r.info.ID, h.Head.Seq)
@@ -552,7 +556,7 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 	for _, restored := range h.Facts.Restored {
 		t.Restored = append(t.Restored, restored.Words())
 	}
-	t.Words = report.LifetimeWords(h)
+	t.Sharing, t.Words = h.Facts.Sharing, report.LifetimeWords(h)
 	return t, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run/report"
 )
 
@@ -15,13 +16,15 @@ var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  report.Exact,
+	"up":      func(v *float64) string { return chart.NumberUp(*v, 5) },
+	"against": text.Against,
 	"capital": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"short":   func(v float64) string { return chart.Number(v, 4) },
 	"percent": func(v float64) string { return chart.AtMost(100*v, 3) + " %" },
 }).Parse(pageText))
 
 // Render makes the page of a document whose file has that text.
-func (d *Document) Render(text []byte) ([]byte, error) {
+func (d *Document) Render(file []byte) ([]byte, error) {
 	type stated struct {
 		Title, Text string
 		Signs       bool // they sign the page
@@ -40,7 +43,7 @@ func (d *Document) Render(text []byte) ([]byte, error) {
 		Attack  *attack
 		MadeAt  string
 		SHA256  string
-	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At), Style: template.CSS(report.Style()), Plot: d.curve, SHA256: sum(text)}
+	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At), Style: template.CSS(report.Style()), Plot: d.curve, SHA256: sum(file)}
 	for _, s := range d.Statements.Stated.List() {
 		v.Stated = append(v.Stated, stated{s.Title, s.Text, s.Name == "operator" || s.Name == "reviewer"})
 	}

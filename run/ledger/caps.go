@@ -55,6 +55,12 @@ func (t *total) add(c Caps) {
 	t.delta.Add(&t.delta, decimal(c.Delta))
 }
 
+func (t *total) clone() (c total) {
+	c.epsilon.Set(&t.epsilon)
+	c.delta.Set(&t.delta)
+	return c
+}
+
 // fits reports whether c can be added without exceeding the budget; without a budget everything fits.
 func (t *total) fits(c Caps, budget *Caps) bool {
 	if budget == nil {

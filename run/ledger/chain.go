@@ -108,6 +108,8 @@ type (
 		Event json.RawMessage `json:"event,omitempty"`
 		// The ledger records what the run charges. Format 1 did not.
 		Recorded bool `json:"recorded,omitempty"`
+		// What the guarantee assumes where owners share the noise of the plan.
+		Shares *account.Shares `json:"shares,omitempty"`
 	}
 	// Under caps it is the settlement alone, as information.
 	settled struct {
@@ -148,10 +150,11 @@ type dataset struct {
 	facts    datasetFacts
 	created  time.Time
 	budget   *Caps
-	raised   *time.Time     // when the budget was last raised
-	largest  *Caps          // at least every budget so far
-	changed  time.Time      // when the budget was last set
-	spent    total          // under caps
+	raised   *time.Time // when the budget was last raised
+	largest  *Caps      // at least every budget so far
+	changed  time.Time  // when the budget was last set
+	spent    total      // under caps
+	sharing  sharing
 	tally    *account.Tally // of a filter; nil under caps
 	over     string         // under a filter: the first run that was admitted above the budget
 	runs     int            // reserved ever
@@ -270,6 +273,7 @@ func (d *dataset) reserve(e Entry) error {
 	} else if err != nil {
 		return err
 	}
+	d.sharing.add(r.Caps, r.Shares)
 	d.runs++
 	d.open++
 	if r.Mark != "" {
@@ -309,7 +313,7 @@ func (r *run) apply(e Entry) error {
 		if err != nil {
 			return fmt.Errorf("run %q: the hash of its plan is not hexadecimal", e.Run)
 		}
-		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan}
+		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan, Shares: p.Shares}
 		r.recorded, r.token, r.used = p.Recorded, p.Token, map[string]bool{p.Token: true}
 		r.plan, err = p.plan()
 		return err

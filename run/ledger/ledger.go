@@ -383,6 +383,7 @@ type Reservation struct {
 	Mark      []byte            // the sum of NewMark over the content; nil if there is none
 	Parts     [][]byte          // likewise of its parts, where several machines have one each
 	Plan      privacy.Event     // the most that the run will release; only under caps may it be nil
+	Shares    *account.Shares   // what ε assumes where owners share the noise of Plan; required there
 	Token     string            // from NewToken, durable with the run already; "" makes one
 	Lab       bool              // the run's guarantee does not hold (seeded noise, uncharged accesses)
 	Why       string            // for people who read the ledger
@@ -407,6 +408,9 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 	}
 	if err != nil {
 		return "", fmt.Errorf("reserve: %w", err)
+	}
+	if s := privacy.SharingOf(r.Plan); s.Owners > 0 && (r.Shares == nil || r.Shares.Sharing != s) {
+		return "", errors.New("reserve: owners share the noise of the plan; Reservation.Shares is required and says of how many")
 	}
 	var plan []byte // its canonical form
 	if r.Plan != nil {
@@ -434,7 +438,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true, Shares: r.Shares}
 		if plan != nil {
 			p.Plan = hexSum(plan)
 		}

@@ -62,9 +62,7 @@ func (p *prefix) remember(d dataset, h Head, at time.Time) {
 // clone is a copy that shares nothing that apply and take change.
 func (d dataset) clone() dataset {
 	c := d
-	c.spent = total{}
-	c.spent.epsilon.Set(&d.spent.epsilon)
-	c.spent.delta.Set(&d.spent.delta)
+	c.spent, c.sharing = d.spent.clone(), d.sharing.clone()
 	if d.tally != nil {
 		c.tally = d.tally.Clone()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // An Access is an access that no guarantee covers.
@@ -37,6 +38,7 @@ type Dataset struct {
 	Open      int               `json:"open"`                // of these, not settled
 	Void      *Access           `json:"void,omitempty"`      // the first that no guarantee covers
 	Restored  []Restoration     `json:"restored,omitempty"`  // when the ledger was restored without entries that it had
+	Sharing   *Sharing          `json:"sharing,omitempty"`   // what the figures assume where owners share the noise of runs
 	Statement string            `json:"statement"`           // the lifetime guarantee, in words
 }
 
@@ -44,6 +46,7 @@ func (d *dataset) view() Dataset {
 	v := Dataset{
 		Name: cmp.Or(d.name, d.seen), Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
 		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.ended(), Restored: d.restored,
+		Sharing: d.sharing.view(),
 	}
 	switch {
 	case d.budget == nil:
@@ -55,7 +58,7 @@ func (d *dataset) view() Dataset {
 		v.Part, v.Guarantee = &part, d.largest
 		v.Spent = Caps{d.tally.Epsilon(d.budget.Delta), d.budget.Delta}
 	}
-	v.Statement = d.restoredWords() + d.statement()
+	v.Statement = d.restoredWords() + d.statement() + v.Sharing.Words(v.Void != nil || d.over != "", func(c Caps) string { return c.atMost().String() })
 	if d.name != "" && d.void == nil && d.first != nil {
 		v.Statement += fmt.Sprintf(" Before this dataset entered, rows under its name were accessed without a guarantee (%s, %s); a run on the same rows ends the guarantee.", day(d.first.Since), d.first.Why)
 	}
@@ -153,18 +156,19 @@ const (
 
 // A Run is one reservation and its end.
 type Run struct {
-	ID         string      `json:"run"`
-	Dataset    string      `json:"dataset"`
-	Caps       Caps        `json:"caps"` // the run's own budget; under caps spent for good
-	Lab        bool        `json:"lab,omitempty"`
-	Why        string      `json:"why,omitempty"`
-	State      State       `json:"state"`
-	Reserved   time.Time   `json:"reserved"`
-	Resumes    int         `json:"resumes"`
-	SettledAt  *time.Time  `json:"settled,omitempty"`
-	Settlement *Settlement `json:"settlement,omitempty"`
-	Mark       []byte      `json:"-"` // content mark that it reserved with; nil if there was none
-	Plan       []byte      `json:"-"` // hash of the plan that it reserved for; nil if there was none
+	ID         string          `json:"run"`
+	Dataset    string          `json:"dataset"`
+	Caps       Caps            `json:"caps"` // the run's own budget; under caps spent for good
+	Lab        bool            `json:"lab,omitempty"`
+	Why        string          `json:"why,omitempty"`
+	State      State           `json:"state"`
+	Reserved   time.Time       `json:"reserved"`
+	Resumes    int             `json:"resumes"`
+	SettledAt  *time.Time      `json:"settled,omitempty"`
+	Settlement *Settlement     `json:"settlement,omitempty"`
+	Shares     *account.Shares `json:"shares,omitempty"` // what Caps assume where owners share the noise
+	Mark       []byte          `json:"-"`                // content mark that it reserved with; nil if there was none
+	Plan       []byte          `json:"-"`                // hash of the plan that it reserved for; nil if there was none
 }
 
 // Datasets lists the datasets by name.
@@ -436,10 +440,10 @@ func (e Entry) words() (string, error) {
 	case KindReserve:
 		r, err := payload[reserved](e)
 		if err != nil || len(r.Event) == 0 {
-			return fmt.Sprintf("reserved %v%s", r.Caps, r.why()), err
+			return fmt.Sprintf("reserved %v%s%s", r.Caps, sharedWords(r.Shares), r.why()), err
 		}
 		plan, err := r.plan()
-		return fmt.Sprintf("holds the plan %v of a run within %v%s", plan, r.Caps, r.why()), err
+		return fmt.Sprintf("holds the plan %v of a run within %v%s%s", plan, r.Caps, sharedWords(r.Shares), r.why()), err
 	case KindResume:
 		return "went on after a stop or crash", nil
 	case KindSettle:

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/sottodp/sotto/internal/text"
 )
 
 // WriteDatasets writes a table of datasets for people.
@@ -23,6 +25,9 @@ func (l *Ledger) WriteDatasets(w io.Writer, all []Dataset) error {
 		}
 		if d.Part != nil { // no ε of its own adds up
 			reserved, note = "-\t-", Percent(*d.Part)+" held or settled"
+		}
+		if d.Sharing != nil {
+			note = strings.TrimPrefix(note+"; ε against "+text.Against(d.Sharing.Colluders)+": see its statement", "; ")
 		}
 		if d.Void != nil {
 			note = "void: accessed without a guarantee"

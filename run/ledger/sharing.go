@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/privacy/account"
+)
+
+// Sharing is what a dataset's totals assume where owners of a network share the noise of runs: the ε of such a run, and so every total,
+// is against the hub and Colluders other owners, while masks hold.
+type Sharing struct {
+	Runs      int   `json:"runs"`      // whose noise owners share
+	Colluders int   `json:"colluders"` // the fewest of these runs
+	Alone     *Caps `json:"alone"`     // of all runs so far, added up, against all other owners together, or if masks were broken; nil: none is proven
+}
+
+// sharing is the state from which Sharing follows.
+type sharing struct {
+	runs, colluders int
+	alone           total // of all runs
+	unproven        bool
+}
+
+// add adds a run. Of a run that shares no noise alone is its own ε and δ; so it is where a cap is above the cost of the plan alone.
+func (s *sharing) add(c Caps, of *account.Shares) {
+	if of != nil {
+		if s.runs == 0 || of.Colluders < s.colluders {
+			s.colluders = of.Colluders
+		}
+		s.runs++
+		if of.Alone == nil {
+			s.unproven = true
+		} else {
+			c.Epsilon = math.Max(c.Epsilon, *of.Alone)
+		}
+	}
+	s.alone.add(c)
+}
+
+func (s *sharing) clone() sharing {
+	c := *s
+	c.alone = s.alone.clone()
+	return c
+}
+
+func (s *sharing) view() *Sharing {
+	if s.runs == 0 {
+		return nil
+	}
+	v := &Sharing{Runs: s.runs, Colluders: s.colluders}
+	if !s.unproven {
+		alone := s.alone.above()
+		v.Alone = &alone
+	}
+	return v
+}
+
+// Words say it after a statement that names ε; nothing of a dataset without such runs. caps writes an ε and δ. Void says that there is no
+// lifetime guarantee.
+func (s *Sharing) Words(void bool, caps func(Caps) string) string {
+	if s == nil {
+		return ""
+	}
+	words := fmt.Sprintf(" Of these runs, %d share their noise among owners of a network: every ε and δ said here holds against %s, while masks hold.", s.Runs, text.Against(s.Colluders))
+	switch {
+	case void:
+		return words
+	case s.Alone == nil:
+		return words + fmt.Sprintf(" Against %s, no finite ε is proven.", text.AgainstAll)
+	}
+	return words + fmt.Sprintf(" Against %s, all runs so far are together private with %s, which no budget limits.", text.AgainstAll, caps(*s.Alone))
+}
+
+// sharedWords say against whom a reservation's ε is.
+func sharedWords(s *account.Shares) string {
+	if s == nil {
+		return ""
+	}
+	alone := "no finite ε is proven"
+	if s.Alone != nil {
+		alone = fmt.Sprintf("ε is %v", Caps{Epsilon: *s.Alone}.atMost().Epsilon)
+	}
+	return fmt.Sprintf(", against %s, while masks hold; against %s %s", text.Against(s.Colluders), text.AgainstAll, alone)
+}

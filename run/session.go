@@ -401,7 +401,7 @@ func numerics(j *Job, batches int) string {
 	dim := j.Facts.Dim
 	total, whose := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
 	if n := j.Facts.Owners; n > 0 { // each adds a share of the noise, and draws its own sample
-		total, whose = total*float64(n), fmt.Sprintf(" of each of %d owners", n)
+		total, whose = total*float64(n), fmt.Sprintf(" of each of %d owners; that each share is rounded by itself adds less than (1 + e^ε)·2⁻⁹⁰⁰ for each number of a sum", n)
 	}
 	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
 		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches%s; "+

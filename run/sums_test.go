@@ -1006,4 +1006,7 @@ func TestSamplerOfShares(t *testing.T) {
 	if all := bound(); all < 9.9*alone || all > 10.1*alone {
 		t.Errorf("found %g of ten owners, %g of one", all, alone)
 	}
+	if text := numerics(job, 3); !strings.Contains(text, "of each of 10 owners; that each share is rounded by itself adds less than") {
+		t.Errorf("nothing of the rounded shares: %s", text)
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -356,6 +357,23 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	add("dataset", func(i int) string { return infos[i].Dataset })
 	add("ε (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Epsilon) })
 	add("δ (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Delta) })
+	shares := func(i int, of func(*account.Shares) string) string {
+		if s := infos[i].Shares(); s != nil {
+			return of(s)
+		}
+		return ""
+	}
+	add("ε and δ hold against", func(i int) string {
+		return shares(i, func(s *account.Shares) string { return text.Against(s.Colluders) + ", while masks hold" })
+	})
+	add("ε against "+text.AgainstAll, func(i int) string {
+		return shares(i, func(s *account.Shares) string {
+			if s.Alone == nil {
+				return "none is proven"
+			}
+			return chart.NumberUp(*s.Alone, 5)
+		})
+	})
 	add("neighboring relation", func(i int) string { return infos[i].Budget.Adjacency.String() })
 	add("ε of what was charged", func(i int) string {
 		if infos[i].Off {

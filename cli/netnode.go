@@ -35,7 +35,7 @@ it reads a row, and writes each release to its journal before it sends it. After
 --dir: nothing is drawn twice.
 
 --key is the owner's own key (sotto net key). With --fingerprint, node refuses every network but the one whose fingerprint
-the owners have compared (sotto net fingerprint).`,
+the owners have compared (sotto net fingerprint); where owners add up masked sums, it is required.`,
 		Example: "  sotto node sotto.yaml --credentials clinic-a.json --key clinic-a.key --data patients.csv --dir part",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

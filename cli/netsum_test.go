@@ -98,6 +98,33 @@ func TestSumNetwork(t *testing.T) {
 			t.Errorf("owner %d: %s, %d steps, %d charges", i+1, info.Status, info.Result.Steps, rec.Charged())
 		}
 	}
+
+	// Another directory of an owner that has come is refused before it reserves, and the same command again changes nothing.
+	spent := func() string {
+		t.Helper()
+		b, err := sotto(t, "ledger", "show", "clinic", "--ledger", v.d.Owner(0, "ledger.db"), "--json").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	before := spent()
+	for _, c := range []struct {
+		dir  string
+		exit int
+		says string
+	}{{filepath.Join(t.TempDir(), "other"), 2, "another directory"}, {v.d.Owner(0, "part"), 0, ""}, {v.d.Owner(1, "part"), 2, "another training's directory"}} {
+		p, stderr := v.owner(0, "")
+		p.Args = append(p.Args, "--dir", c.dir)
+		err := p.Run()
+		if exit := p.ProcessState.ExitCode(); exit != c.exit || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("--dir %s: exit code %d (%v), %s; want %d and %q", c.dir, exit, err, stderr, c.exit, c.says)
+		}
+	}
+	if after := spent(); after != before {
+		t.Errorf("the ledger has changed from %s to %s", before, after)
+	}
+
 	verify := func(owners ...int) (string, error) {
 		var out bytes.Buffer
 		args := []string{"verify"}

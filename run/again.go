@@ -60,7 +60,7 @@ func began(d *disk, j *Job) (bool, error) {
 
 // foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a dot.
 func foreign(e os.DirEntry) bool {
-	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".")
+	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && e.Name() != runlog.PlaceFile
 }
 
 // clearRemains removes the files of a process that died before it wrote run.json. The caller holds the lock, whose file goes last.

@@ -36,6 +36,8 @@ type Demo struct {
 
 	Plan  *simulate.Plan // what Settle came to
 	flags []run.Override // of an owner's process
+
+	fingerprint string // of a network of mode sum
 }
 
 // Resettle plans again with the seed that the owners have drawn.
@@ -214,6 +216,11 @@ func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
 	if err := organizer.WriteDir(d.Dir); err != nil {
 		return nil, err
 	}
+	if d.Plan.Job.Sum != nil {
+		if d.fingerprint, err = organizer.Network.Fingerprint(); err != nil {
+			return nil, err
+		}
+	}
 	return organizer.Hub()
 }
 
@@ -251,6 +258,9 @@ func (d *Demo) Arguments(i int, hub string) []string {
 	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--key", d.Owner(i, ownerKey), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
 	if i > 0 || d.Progress == nil {
 		a = append(a, "--quiet")
+	}
+	if d.fingerprint != "" {
+		a = append(a, "--fingerprint", d.fingerprint)
 	}
 	if d.Options.Label != "" {
 		a = append(a, "--label", d.Options.Label)

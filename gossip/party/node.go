@@ -81,6 +81,8 @@ type Result struct {
 	// Committed are batches, and Aborted attempts at them.
 	Alone     *float64 `json:"epsilon_alone,omitempty"`
 	colluders int
+	steps     int // planned
+	outcome   string
 }
 
 // Text prints the result for people.
@@ -284,6 +286,9 @@ func (s *session) identify() error {
 	}
 	if s.o.Fingerprint != "" && !transport.SameFingerprint(s.o.Fingerprint, found) {
 		return inputError("--fingerprint: %s is of a network with the fingerprint %s; allowed is the network whose fingerprint the owners have compared", s.o.Credentials, found)
+	}
+	if s.o.Fingerprint == "" && s.c.Network.Mode == transport.ModeSum {
+		return inputError("--fingerprint is missing: in a network of mode sum, masks hide an owner's rows from the organizer and the hub only if all owners have the same network. sotto net fingerprint prints its digits; compare them by telephone")
 	}
 	if s.o.Key == "" {
 		if s.c.Network.OwnKeys {

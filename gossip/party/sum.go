@@ -10,6 +10,7 @@ import (
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -25,7 +26,7 @@ func limitsOf(p *run.NetworkPlan) *transport.Limits {
 	}
 	batches, numbers := j.SumSizes()
 	return &transport.Limits{Dim: j.Facts.Dim, Sums: &transport.SumLimits{
-		Attempts: batches + j.Sum.Retries + 1, Sums: mostSums, Numbers: numbers, // one more, of the sum that ends a run
+		Attempts: batches + j.Sum.Retries + 2, Sums: mostSums, Numbers: numbers, // the sum that ends a run may be given up once
 	}}
 }
 
@@ -51,25 +52,40 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	if s.o.Dir == "" {
 		return nil, inputError("--dir is missing: a directory of the owner's own, kept until the training is over")
 	}
+	s.Job.Spec.Out, s.Job.Spec.Void = s.o.Dir, s.o.Void
 	if begun {
-		if done, err := s.finishedSum(); done != nil || err != nil {
+		if err := s.samePlace(); err != nil {
+			return nil, err
+		}
+	}
+	begun, err := run.Began(s.Job)
+	if err != nil {
+		return nil, err
+	}
+	if begun {
+		if done, err := s.finishedSum(ctx); done != nil || err != nil {
 			return done, err
 		}
 	}
 	if err := needHub(s.c, s.o.Hub); err != nil {
 		return nil, err
 	}
-	s.place = &place{Dim: s.Job.Facts.Dim}
 	node := &transport.Node{Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
 	// connect joins the hub, once.
 	connect := func(ctx context.Context) error {
 		silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
 		defer silent.Stop()
 		hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
-		if err == nil {
-			node.Store = hub
+		if err != nil {
+			return err
 		}
-		return err
+		node.Store = hub
+		if s.o.Notice != nil {
+			go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
+		}
+		return nil
 	}
 	defer func() {
 		if hub, ok := node.Store.(*transport.Client); ok {
@@ -81,7 +97,7 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		Notice: s.o.Notice, Report: s.o.Report, Crash: s.o.Crash,
 		Pool: func(at run.PoolState) (run.Pool, error) {
 			return pool.Open(pool.Options{
-				Store: node.Store, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Charged: at.Charged, Released: at.Released,
+				Store: node.Store, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Waiting: s.waiting, Charged: at.Charged, Released: at.Released,
 			})
 		},
 		Come: func(ctx context.Context) error {
@@ -89,10 +105,13 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 			check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
 			err := errors.Join(check.Admits(ctx, s.networkName()), check.Close())
 			if err == nil {
-				err = connect(ctx)
+				err = s.comeTo()
 			}
 			if err == nil {
-				_, err = s.meet(ctx, node, transport.Hello, []byte(s.plan.Network.Mode))
+				err = connect(ctx)
+			}
+			if err == nil { // the same word again, or another directory of this owner has come
+				_, err = s.meet(ctx, node, transport.Hello, s.place.Share.Commitment(&s.c.Network, s.c.Owner))
 			}
 			return err
 		},
@@ -113,11 +132,9 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		},
 	}
 	var info *runlog.Info
-	var err error
 	if begun {
 		info, err = run.Resume(ctx, s.o.Dir, env)
 	} else {
-		s.Job.Spec.Out, s.Job.Spec.Void = s.o.Dir, s.o.Void
 		info, _, err = run.Fit(ctx, s.Job, env)
 	}
 	if err != nil {
@@ -127,21 +144,45 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	return s.sumSummary(time.Since(start).Seconds())
 }
 
-// finishedSum settles a run that ended before its settlement in the ledger; nil: the run goes on.
-func (s *session) finishedSum() (*Result, error) {
-	info, err := runlog.ReadInfo(s.o.Dir)
-	switch {
-	case err != nil:
-		return nil, &run.InputError{Err: err}
-	case info.Data != run.TablePath(s.o.Data):
-		return nil, inputError("--data: found another table than the run in %s began with; allowed is that", s.o.Dir)
-	case info.Status != runlog.Finished:
-		return nil, nil
+// comeTo makes the owner's directory, with what it says at the hub, or reads what an earlier process said.
+func (s *session) comeTo() (err error) {
+	if err := vfs.MkdirAll(vfs.OS{}, s.o.Dir, 0o700); err != nil {
+		return inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
-	if _, err := run.Resume(context.Background(), s.o.Dir, run.Env{Ledger: s.plan.Spec.Ledger}); err != nil {
+	if s.place, err = readPlace(s.o.Dir); err != nil {
+		return err
+	}
+	if s.place != nil {
+		return s.samePlace()
+	}
+	s.place = &place{Network: s.networkName(), Agreed: fmt.Sprintf("%x", s.config), Dim: s.Job.Facts.Dim}
+	if s.place.Share, err = transport.NewShare(); err != nil {
+		return err
+	}
+	return s.keepPlace()
+}
+
+// samePlace refuses a directory of another training, or of another owner.
+func (s *session) samePlace() (err error) {
+	if s.place, err = readPlace(s.o.Dir); err != nil {
+		return err
+	}
+	if s.place.Network != s.networkName() || s.place.Agreed != fmt.Sprintf("%x", s.config) {
+		return inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
+	}
+	return nil
+}
+
+// finishedSum settles a run that ended before its settlement in the ledger; nil: the run goes on.
+func (s *session) finishedSum(ctx context.Context) (*Result, error) {
+	info, err := runlog.ReadInfo(s.o.Dir)
+	if err != nil || info.Status != runlog.Finished {
 		return nil, err
 	}
-	return nil, inputError("%s: this owner's run is finished", s.o.Dir)
+	if s.Info, err = run.Resume(ctx, s.o.Dir, run.Env{Version: s.o.Version, Ledger: s.plan.Spec.Ledger, Report: s.o.Report, Notice: s.o.Notice}); err != nil {
+		return nil, err
+	}
+	return s.sumSummary(0)
 }
 
 // sumSummary is the result of a run that has ended.
@@ -164,7 +205,10 @@ func (r *Result) sumText(w io.Writer) {
 	fmt.Fprintf(w, "Guarantee  for any row of %s, at δ = %g, %s:\n", r.Owner, r.Delta, r.Adjacency)
 	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Epsilon, text.Against(r.colluders))
 	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Alone, text.AgainstAll)
-	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps\n", r.Committed, r.Aborted, r.Activations)
+	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps of %d\n", r.Committed, r.Aborted, r.Activations, r.steps)
+	if r.Activations < r.steps {
+		fmt.Fprintf(w, "Outcome    %s: owners were missing more often than `retries` allows; the model is that of the steps made\n", r.outcome)
+	}
 	fmt.Fprintf(w, "Model      %s, of the rows of %d owners\n", r.Dir, r.Models)
 	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/sottodp/sotto/gossip/mask"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -29,9 +30,10 @@ type Options struct {
 	Store       transport.Store
 	Credentials *transport.Credentials
 	Disk        runlog.Disk
-	Path        string // of the journal
-	Run         string // the run's identity; a journal is of one run
-	Retries     int    // how many attempts the owners may give up
+	Path        string            // of the journal
+	Run         string            // the run's identity; a journal is of one run
+	Retries     int               // how many attempts the owners may give up
+	Waiting     func(what string) // told of what is public and has not come for a while; nil: nobody
 
 	// What the run's log has: attempts charged, and batches whose sums were released.
 	Charged, Released int
@@ -221,7 +223,9 @@ func (p *Pool) arrive(ctx context.Context, masks bool) (bool, error) {
 	if lost {
 		keys = keys[:1]
 	}
+	waits := p.waits("all owners, for attempt %d at a sum", p.attempt+1)
 	which, b, err := p.Store.Await(ctx, keys...)
+	waits()
 	if err != nil {
 		return false, err
 	}
@@ -252,6 +256,16 @@ func (p *Pool) arrive(ctx context.Context, masks bool) (bool, error) {
 	p.session, err = mask.NewSession(key, p.config, owner, keysOf)
 	return err == nil, err
 }
+
+// waits tells Waiting in a while, unless what is returned is called before.
+func (p *Pool) waits(format string, args ...any) (over func() bool) {
+	if p.Waiting == nil {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(waitsAfter, func() { p.Waiting(fmt.Sprintf(format, args...)) }).Stop
+}
+
+const waitsAfter = 5 * time.Second
 
 // stop asks the hub to give the attempt up.
 func (p *Pool) stop(ctx context.Context) error {
@@ -350,7 +364,9 @@ func (p *Pool) digest(asked [sha256.Size]byte, n int) [sha256.Size]byte {
 // outcome waits until the sum ends, of which r and numbers are this owner's part; nil: it has none.
 func (p *Pool) outcome(ctx context.Context, r *runlog.SumsPart, numbers []byte) ([]int64, error) {
 	key := transport.OutcomeKey(p.attempt, p.sum)
+	waits := p.waits("the sum of all owners, in attempt %d", p.attempt+1)
 	_, b, err := p.Store.Await(ctx, key)
+	waits()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -128,7 +129,7 @@ func (p *NetworkPlan) sumText(w io.Writer) error {
 		return err
 	}
 	b := p.Spec.Privacy.Budget()
-	fmt.Fprintf(w, "\nAgainst %s: ε = %.4f at δ = %g.\nAgainst %s: ε = %.4f at δ = %g.\n", text.Against(s.Colluders), loss.Epsilon(b.Delta), b.Delta, text.AgainstAll, p.Job.Alone(), b.Delta)
+	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %g.\nAgainst %s: ε = %s at δ = %g.\n", text.Against(s.Colluders), chart.AtMost(loss.Epsilon(b.Delta), 5), b.Delta, text.AgainstAll, chart.AtMost(p.Job.Alone(), 5), b.Delta)
 	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
@@ -94,7 +95,7 @@ func (r *Result) Text(w io.Writer) {
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %g, %v, of what %s has released, for any of its rows against all others\n", *r.Epsilon, r.Delta, r.Adjacency, r.Owner)
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %g, %v, of what %s has released, for any of its rows against all others\n", chart.AtMost(*r.Epsilon, 5), r.Delta, r.Adjacency, r.Owner)
 	}
 	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/run"
@@ -203,8 +204,8 @@ func (s *session) sumSummary(seconds float64) (*Result, error) {
 // sumText prints the result for people.
 func (r *Result) sumText(w io.Writer) {
 	fmt.Fprintf(w, "Guarantee  for any row of %s, at δ = %g, %s:\n", r.Owner, r.Delta, r.Adjacency)
-	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Epsilon, text.Against(r.colluders))
-	fmt.Fprintf(w, "           ε = %.4f against %s\n", *r.Alone, text.AgainstAll)
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(*r.Epsilon, 5), text.Against(r.colluders))
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(*r.Alone, 5), text.AgainstAll)
 	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps of %d\n", r.Committed, r.Aborted, r.Activations, r.steps)
 	if r.Activations < r.steps {
 		fmt.Fprintf(w, "Outcome    %s: owners were missing more often than `retries` allows; the model is that of the steps made\n", r.outcome)

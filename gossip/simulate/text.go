@@ -5,6 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 )
 
@@ -34,7 +35,7 @@ func (r *Result) Text(w io.Writer) {
 	if r.Off {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %.4f at δ = %v, %v, for any %s against all owners but its own\n", most, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %v, %v, for any %s against all owners but its own\n", chart.AtMost(most, 5), r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 		if r.UnitRows > 0 { // R22
 			fmt.Fprintf(w, "           The ε of owners add up for a %s who has rows at several\n", r.Unit)
 		}
@@ -65,8 +66,8 @@ func (r *Result) sumText(w io.Writer) {
 	}
 	t.Flush()
 	fmt.Fprintf(w, "\nGuarantee  for any %s, at δ = %v, %v:\n", text.Whom(r.Unit, r.UnitRows), r.Delta, r.Adjacency)
-	fmt.Fprintf(w, "           ε = %.4f against %s\n", s.Epsilon, text.Against(s.Colluders))
-	fmt.Fprintf(w, "           ε = %.4f against %s\n", s.Alone, text.AgainstAll)
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(s.Epsilon, 5), text.Against(s.Colluders))
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(s.Alone, 5), text.AgainstAll)
 	r.testText(w, "the model of all owners")
 	fmt.Fprintf(w, "Steps      %d of %s, and up to %d attempts more\n", r.Rounds, r.Method, s.Retries)
 	fmt.Fprintf(w, "Time       %.2f s, %.0f steps a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Notice, 100))

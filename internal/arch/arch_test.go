@@ -141,9 +141,9 @@ var table = map[string][]string{
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one owner on its own machine.
-	"gossip/party":    join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
+	"gossip/party":    join(public, []string{"internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
 	"gossip/demo":     {"data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
+	"gossip/simulate": join(public, []string{"internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},

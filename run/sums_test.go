@@ -37,7 +37,6 @@ type sumNetwork struct {
 	t       *testing.T
 	members []*sumMember
 	store   *transport.Memory
-	ready   string // keys under which owners wait for each other
 }
 
 // A sumMember is one owner: what it keeps over its processes, and where these die.

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,13 +110,18 @@ func TestSumNetwork(t *testing.T) {
 		return string(b)
 	}
 	before := spent()
+	begun, err := runlog.ReadInfo(v.d.Owner(0, "part"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		dir  string
 		exit int
-		says string
-	}{{filepath.Join(t.TempDir(), "other"), 2, "another directory"}, {v.d.Owner(0, "part"), 0, ""}, {v.d.Owner(1, "part"), 2, "another training's directory"}} {
+		says string // in what it prints
+	}{{filepath.Join(t.TempDir(), "other"), 2, "another directory"}, {v.d.Owner(0, "part"), 0, fmt.Sprintf("in %[1]d steps of %[1]d", begun.Result.Steps)}, {v.d.Owner(1, "part"), 2, "another training's directory"}} {
 		p, stderr := v.owner(0, "")
-		p.Args = append(p.Args, "--dir", c.dir)
+		p.Args = append(p.Args, "--dir", c.dir, "--json=false", "--quiet=false")
+		p.Stdout = stderr
 		err := p.Run()
 		if exit := p.ProcessState.ExitCode(); exit != c.exit || !strings.Contains(stderr.String(), c.says) {
 			t.Errorf("--dir %s: exit code %d (%v), %s; want %d and %q", c.dir, exit, err, stderr, c.exit, c.says)

@@ -198,6 +198,7 @@ func (s *session) sumSummary(seconds float64) (*Result, error) {
 		Delta: s.Info.Budget.Delta, Adjacency: s.Info.Budget.Adjacency.String(), Aborted: rec.Charged() - rec.Released, Committed: rec.Released,
 	}
 	r.Epsilon, r.Alone, r.colluders = new(s.Job.Cost(s.Job.Plan)), new(s.Job.Alone()), n.Colluders
+	r.steps, r.outcome = s.Info.MaxSteps, s.Info.Result.Outcome
 	return r, nil
 }
 

@@ -35,6 +35,6 @@ model = SottoClassifier(
     run_dir=run,
 ).fit(patients)
 
-print(model.guarantee_)
+print(model.guarantee_, f"the report is {run}/report.html", sep="\n")
 model.transform(patients).groupBy("prediction").count().show()
-print(f"the report is {run}/report.html")
+spark.stop()

@@ -34,8 +34,9 @@ func VerifySums(dirs ...string) (f run.Finding, err error) {
 		seen[name], all = dir, info.Sum.Names
 	}
 	added, err := pool.Verify(dirs...)
+	unreadable := (*fs.PathError)(nil)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &unreadable):
 		return f, &run.InputError{Err: err}
 	case err != nil:
 		f.Detail = err.Error()

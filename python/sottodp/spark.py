@@ -148,6 +148,8 @@ class _Stage:
                 while not self._over.is_set():
                     while _slots_now(self._context) < work.count and time.monotonic() < late and not self._over.wait(_cluster.WAIT):
                         pass  # executors are on their way, as after a loss; Spark itself would not wait for them
+                    if self._over.is_set():
+                        return
                     # Spark runs a stage of workers again when it loses one, but not the last stage of a job: so the answers go
                     # through another.
                     stage = rows.mapInArrow(_task(work), "shard bigint, code bigint, text string", barrier=True).repartition(1)

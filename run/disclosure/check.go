@@ -135,7 +135,7 @@ func tolerate(again, was *Facts) {
 	near(&g.PlanEpsilon, h.PlanEpsilon)
 	if s, t := g.Shares, h.Shares; s != nil && t != nil {
 		s.Against, s.AgainstAll, s.Trusted = t.Against, t.AgainstAll, t.Trusted
-		if s.EpsilonAlone != nil && t.EpsilonAlone != nil {
+		if s.EpsilonAlone != nil && t.EpsilonAlone != nil && *s.EpsilonAlone >= *t.EpsilonAlone*(1-1e-9) { // a guarantee: no less is said
 			near(s.EpsilonAlone, *t.EpsilonAlone)
 		}
 	}

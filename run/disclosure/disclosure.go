@@ -17,6 +17,7 @@ import (
 	"html/template"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
@@ -394,7 +395,7 @@ func protection(i *runlog.Info) Protection {
 	if s := i.Shares(); s != nil {
 		p.TrustModel = fmt.Sprintf("shared: each of %d owners has its own rows, adds its share of the noise to its sum, and masks it; only the sum of all owners can be read", s.Owners)
 		p.Trusted += ". " + text.Trust(s.Owners, s.Colluders)
-		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " + p.Adversary
+		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " + strings.Replace(p.Adversary, "any amount of computing time", "any amount of computing time, short of breaking the masks", 1)
 	}
 	if i.Search != nil {
 		p.Outcome = "what the search released: which candidate won, its score and its model"

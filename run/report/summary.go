@@ -16,6 +16,14 @@ type summaryRow struct {
 	At   string // the section that says more
 }
 
+// Power is what the guarantee grants an attacker. Masks hold against those who cannot break their ciphers.
+func (v *view) Power() string {
+	if v.Shared != nil {
+		return "any amount of computing time, short of breaking the masks"
+	}
+	return "any amount of computing time"
+}
+
 // summarize makes the first sheet from what the rest of the page shows.
 func (v *view) summarize() {
 	add := func(name, at string, text ...string) {
@@ -23,7 +31,7 @@ func (v *view) summarize() {
 	}
 	info := v.Info
 	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Whom, info.Dataset))
-	add("Against whom", "guarantee", "Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has any amount of computing time.")
+	add("Against whom", "guarantee", "Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has "+v.Power()+".")
 	if s := v.Shared; s != nil {
 		add("Whom to trust", "owners", s.Trust)
 	}

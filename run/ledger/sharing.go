@@ -70,7 +70,7 @@ func (s *Sharing) Words(void bool, caps func(Caps) string) string {
 	case s.Alone == nil:
 		return words + fmt.Sprintf(" Against %s, no finite ε is proven.", text.AgainstAll)
 	}
-	return words + fmt.Sprintf(" Against %s, all runs so far are together private with %s, which no budget limits.", text.AgainstAll, caps(*s.Alone))
+	return words + fmt.Sprintf(" Against %s, all runs so far are together private with %s, which no budget limits.", text.AgainstAll, caps(s.Alone.atMost()))
 }
 
 // sharedWords say against whom a reservation's ε is.

@@ -341,7 +341,9 @@ func runsFit(b []byte, bits uint64, values int64) bool {
 		}
 		left -= count
 		b = b[n:]
-		b = b[min(size, uint64(len(b))):]
+		if count > 0 { // the library reads no value behind a run of none
+			b = b[min(size, uint64(len(b))):]
+		}
 	}
 	return true
 }

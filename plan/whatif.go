@@ -40,14 +40,6 @@ func withCount(e privacy.Repeated, times float64) (privacy.Event, bool) {
 	return e, true
 }
 
-// unretried is a plan without its retries.
-func unretried(e privacy.Event) privacy.Event {
-	if r, ok := e.(privacy.Retried); ok {
-		return r.Of
-	}
-	return e
-}
-
 // counted is the position of the only count in a list.
 func counted(e privacy.Composed) (at int, ok bool) {
 	at = -1
@@ -168,11 +160,11 @@ func (p *Plan) weigh() {
 	if e, ok := withRate(p.event, 0.5); ok {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
-	if e, ok := withSteps(unretried(p.event), 0.5); ok {
+	if e, ok := withSteps(privacy.WithoutRetries(p.event), 0.5); ok {
 		if r, retried := p.event.(privacy.Retried); retried {
 			e = privacy.Retried{Of: e, Retries: r.Retries}
 		}
-		list, cut := unretried(p.event).(privacy.Composed)
+		list, cut := privacy.WithoutRetries(p.event).(privacy.Composed)
 		if _, ok := counted(list); cut && !ok { // of steps that differ
 			add("the later steps", "stopping half-way", p.epsilon(e))
 		} else {

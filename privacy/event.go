@@ -362,6 +362,14 @@ func (e Retried) Validate() error {
 	return single("retried", e.Of)
 }
 
+// WithoutRetries is a plan without its retries.
+func WithoutRetries(plan Event) Event {
+	if r, ok := plan.(Retried); ok {
+		return r.Of
+	}
+	return plan
+}
+
 // single refuses a plan with retries inside of another event.
 func single(where string, e Event) error {
 	if Contains[Retried](e) {

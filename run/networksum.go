@@ -136,11 +136,7 @@ func (p *NetworkPlan) sumText(w io.Writer) error {
 
 // SumSizes are the most that owners who add up ask of their hub: batches of the plan, without retries, and numbers of a sum.
 func (j *Job) SumSizes() (batches, numbers int) {
-	of := j.Plan
-	if r, ok := of.(privacy.Retried); ok {
-		of = r.Of
-	}
-	batches = privacy.Fold(of, func(e privacy.Event, inside []int) (n int) {
+	batches = privacy.Fold(privacy.WithoutRetries(j.Plan), func(e privacy.Event, inside []int) (n int) {
 		switch e := e.(type) {
 		case privacy.Shared, privacy.PoissonSampled:
 			return 1

@@ -299,11 +299,18 @@ func (f *frame) pass() {
 }
 
 // step returns the next release and moves past it.
-func (c *cursor) step() (privacy.Event, bool) {
+func (c *cursor) step() (privacy.Event, bool) { return c.next(nil) }
+
+// next is step, which does not go into a child that is whole: it returns that.
+func (c *cursor) next(whole func(privacy.Event) bool) (privacy.Event, bool) {
 	for len(c.stack) > 0 {
 		top := &c.stack[len(c.stack)-1]
 		child, release := top.child()
-		if child != nil {
+		switch {
+		case child != nil && whole != nil && whole(child):
+			top.done++
+			return child, true
+		case child != nil:
 			top.done++
 			c.stack = append(c.stack, frame{event: child})
 			continue

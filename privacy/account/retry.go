@@ -222,27 +222,7 @@ func (p *Plan) retry(e privacy.Event) (done bool, err error) {
 }
 
 // batch is step for a whole batch, or for the next release of one that was begun.
-func (c *cursor) batch() (privacy.Event, bool) {
-	for len(c.stack) > 0 {
-		top := &c.stack[len(c.stack)-1]
-		child, release := top.child()
-		switch {
-		case child != nil && together(child):
-			top.done++
-			return child, true
-		case child != nil:
-			top.done++
-			c.stack = append(c.stack, frame{event: child})
-			continue
-		}
-		event := top.event
-		c.stack = c.stack[:len(c.stack)-1]
-		if release {
-			return event, true
-		}
-	}
-	return nil, false
-}
+func (c *cursor) batch() (privacy.Event, bool) { return c.next(together) }
 
 // partOfRetried is partOf of a plan with retries: what its meter admits.
 func partOfRetried(plan privacy.Retried, e privacy.Event, exact int) error {

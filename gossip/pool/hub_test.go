@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A liar is a hub as one owner sees it: what it shows under a key is another value than the store has.
@@ -98,7 +99,7 @@ func numbersOf(t *testing.T, m *transport.Memory, key string, n int) []int64 {
 		t.Fatal(err)
 	}
 	v := make([]int64, n)
-	transport.AddNumbers(v, b[len(b)-8*n:])
+	runlog.AddNumbers(v, b[len(b)-8*n:])
 	return v
 }
 

@@ -344,7 +344,7 @@ func (p *Pool) mask(asked [sha256.Size]byte, n int, part func() ([]int64, error)
 	if err := p.session.Mask(v, mask.Context{Turn: uint64(p.sum), Digest: r.Digest}); err != nil {
 		return err
 	}
-	return p.journal.Part(p.attempt, p.sum, r, transport.Numbers(v))
+	return p.journal.Part(p.attempt, p.sum, r, runlog.Numbers(v))
 }
 
 // digest is of all that the owners agree on in a sum.
@@ -412,6 +412,6 @@ func (p *Pool) release(b []byte) []int64 {
 	}
 	p.values = p.values[:n]
 	clear(p.values)
-	transport.AddNumbers(p.values, b)
+	runlog.AddNumbers(p.values, b)
 	return p.values
 }

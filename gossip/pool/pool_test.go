@@ -330,7 +330,7 @@ func TestSums(t *testing.T) {
 				t.Errorf("owner %d of %d: log %s, last attempts %d", i+1, n, o.events, o.at[3])
 			}
 			for at, plain := range o.plain {
-				if b := o.parts[transport.PartKey(i, at[0], at[1])]; len(plain) > 0 && bytes.Contains(b, transport.Numbers(plain[:1])) {
+				if b := o.parts[transport.PartKey(i, at[0], at[1])]; len(plain) > 0 && bytes.Contains(b, runlog.Numbers(plain[:1])) {
 					t.Errorf("owner %d: a number went out without a mask", i+1)
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -114,9 +113,9 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 		if len(b) != len(total) {
 			return fmt.Errorf("%s: sum %d of attempt %d has a part of another length", strings.Join(dirs, ", "), sum+1, attempt+1)
 		}
-		transport.AddNumbers(again, b)
+		runlog.AddNumbers(again, b)
 	}
-	if !bytes.Equal(transport.Numbers(again), total) {
+	if !bytes.Equal(runlog.Numbers(again), total) {
 		return fmt.Errorf("%s: sum %d of attempt %d is not that of the %d parts in these journals", strings.Join(dirs, ", "), sum+1, attempt+1, len(parts))
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // sums are limits of a network of mode sum.
@@ -111,7 +111,7 @@ func TestHubAdds(t *testing.T) {
 			for k := range want {
 				want[k] = 1 + 2 + 3
 			}
-			if o := outcomeOf(t, clients[sum], s.network, s.config, attempt, sum); o.Lacks != -1 || !slices.Equal(o.Total, Numbers(want)) {
+			if o := outcomeOf(t, clients[sum], s.network, s.config, attempt, sum); o.Lacks != -1 || !slices.Equal(o.Total, runlog.Numbers(want)) {
 				t.Errorf("attempt %d, sum %d: found another total", attempt, sum)
 			}
 		}
@@ -140,17 +140,7 @@ func TestSecurityOfSums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(t *testing.T) {
-		t.Helper()
-		select {
-		case err := <-refusals:
-			if !errors.Is(err, nats.ErrPermissionViolation) {
-				t.Error(err)
-			}
-		case <-time.After(patient):
-			t.Error("nobody refuses it")
-		}
-	}
+	refused := refusedBy(refusals)
 	in := func(key string) string { return n.pattern(key, "in") }
 	read := func(key string) string { return "$JS.API.DIRECT.GET." + n.stream(n.streamOf(key)) + "." + in(key) }
 	for _, subject := range []string{

@@ -57,17 +57,7 @@ func securityOfOwners(t *testing.T, h *Hub, all []*Credentials) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(t *testing.T) {
-		t.Helper()
-		select {
-		case err := <-refusals:
-			if !errors.Is(err, nats.ErrPermissionViolation) {
-				t.Error(err)
-			}
-		case <-time.After(patient):
-			t.Error("nobody refuses it")
-		}
-	}
+	refused := refusedBy(refusals)
 	api := func(call, rest string) string {
 		return "$JS.API." + call + "." + n.stream(n.streamOf("rel.1.2.4")) + rest
 	}
@@ -576,6 +566,21 @@ func TestDeafOwner(t *testing.T) {
 		}
 		if _, v, err := b.Await(t.Context(), decisionKey(round, 0, 1), key); err != nil || !bytes.Equal(v, []byte(key)) {
 			t.Errorf("found %q, %v", v, err)
+		}
+	}
+}
+
+// refusedBy returns a test that the hub refuses what was just sent, which the connection's errors tell.
+func refusedBy(refusals <-chan error) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		select {
+		case err := <-refusals:
+			if !errors.Is(err, nats.ErrPermissionViolation) {
+				t.Error(err)
+			}
+		case <-time.After(patient):
+			t.Error("nobody refuses it")
 		}
 	}
 }

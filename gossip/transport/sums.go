@@ -108,22 +108,6 @@ func (n *Network) claim(config Config, owner, attempt, sum int, b []byte) (c Cla
 	return c, nil
 }
 
-// Numbers are those of a vector as it travels, the lowest byte first.
-func Numbers(v []int64) []byte {
-	b := make([]byte, 0, 8*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint64(b, uint64(x))
-	}
-	return b
-}
-
-// AddNumbers adds a vector as it travels to v, modulo 2⁶⁴.
-func AddNumbers(v []int64, b []byte) {
-	for i := range v {
-		v[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
-	}
-}
-
 // chunk is a part of a vector as it travels.
 func chunk(b []byte, k int) []byte { return b[8*sumFloats*k : min(len(b), 8*sumFloats*(k+1))] }
 
@@ -340,7 +324,7 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			if totals[length] == nil {
 				totals[length] = make([]int64, length)
 			}
-			AddNumbers(totals[length], numbers)
+			runlog.AddNumbers(totals[length], numbers)
 			parts[length] = append(parts[length], i)
 			claims[i] = claim
 			made++
@@ -365,7 +349,7 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners", a.name(i))
 		}
 	}
-	all := Numbers(total)
+	all := runlog.Numbers(total)
 	for k := sumChunks(len(total)) - 1; k >= 0; k-- {
 		value := chunk(all, k)
 		if k == 0 {

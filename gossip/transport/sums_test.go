@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The hub's sums are those of the parts; an owner that asks for an end gets one, and the next attempt begins.
@@ -45,12 +47,12 @@ func TestAdder(t *testing.T) {
 				for k := range v {
 					v[k] = int64(k*i) - 1<<62
 				}
-				AddNumbers(want, Numbers(v))
-				if ok, err := PutPart(ctx, store, c, config, attempt, sum, [32]byte{9}, Numbers(v)); err != nil || !ok {
+				runlog.AddNumbers(want, runlog.Numbers(v))
+				if ok, err := PutPart(ctx, store, c, config, attempt, sum, [32]byte{9}, runlog.Numbers(v)); err != nil || !ok {
 					t.Fatal(ok, err)
 				}
 			}
-			if o := outcome(attempt, sum); o.Lacks != -1 || len(o.Claims) != 3 || !slices.Equal(o.Total, Numbers(want)) {
+			if o := outcome(attempt, sum); o.Lacks != -1 || len(o.Claims) != 3 || !slices.Equal(o.Total, runlog.Numbers(want)) {
 				t.Errorf("attempt %d, sum %d: another total of %d numbers", attempt, sum, length)
 			}
 		}
@@ -84,7 +86,7 @@ func add(t *testing.T, r Store, config Config, attempt, sum, n int, digest [32]b
 	for k := range v {
 		v[k] = int64(c.Owner + 1)
 	}
-	if ok, err := PutPart(t.Context(), r, c, config, attempt, sum, digest, Numbers(v)); err != nil || !ok {
+	if ok, err := PutPart(t.Context(), r, c, config, attempt, sum, digest, runlog.Numbers(v)); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 }
@@ -171,7 +173,7 @@ func TestAdderStartsAgain(t *testing.T) {
 				for i := range want {
 					want[i] = 1 + 2 + 3
 				}
-				if totals[k].Lacks != -1 || !slices.Equal(totals[k].Total, Numbers(want)) {
+				if totals[k].Lacks != -1 || !slices.Equal(totals[k].Total, runlog.Numbers(want)) {
 					t.Errorf("%s: total %d is another after a crash", key, k)
 				}
 			}

@@ -285,3 +285,19 @@ func (s *Sums) PartNumbers(p SumsPart) ([]byte, error) { return s.numbers(p.at, 
 
 // TotalNumbers reads the numbers of a sum.
 func (s *Sums) TotalNumbers(t SumsTotal) ([]byte, error) { return s.numbers(t.at, totalHead) }
+
+// Numbers are those of a vector as it travels, the lowest byte first.
+func Numbers(v []int64) []byte {
+	b := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x))
+	}
+	return b
+}
+
+// AddNumbers adds a vector as it travels to v, modulo 2⁶⁴.
+func AddNumbers(v []int64, b []byte) {
+	for i := range v {
+		v[i] += int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+}

@@ -390,10 +390,9 @@ func (s *session) enter() (unlock func(), err error) {
 		return nil, err
 	}
 	if old != nil {
-		if old.Network != s.networkName() || old.Agreed != "" && old.Agreed != fmt.Sprintf("%x", s.config) {
-			return nil, inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
+		if err := s.take(old); err != nil {
+			return nil, err
 		}
-		s.place = old
 		if _, err := os.Stat(filepath.Join(s.o.Dir, runlog.InfoFile)); os.IsNotExist(err) { // not all owners had come
 			return held, nil
 		}
@@ -412,11 +411,25 @@ func (s *session) enter() (unlock func(), err error) {
 		}
 		return held, s.settle(known.Seed)
 	}
+	return held, s.newPlace()
+}
+
+// take goes on from a place, unless it is another training's or another owner's.
+func (s *session) take(p *place) error {
+	if p.Network != s.networkName() || (p.Agreed != "" || s.Job.Sum != nil) && p.Agreed != fmt.Sprintf("%x", s.config) {
+		return inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
+	}
+	s.place = p
+	return nil
+}
+
+// newPlace makes the place of a new directory.
+func (s *session) newPlace() (err error) {
 	s.place = &place{Network: s.networkName(), Agreed: fmt.Sprintf("%x", s.config), Dim: s.Job.Facts.Dim}
 	if s.place.Share, err = transport.NewShare(); err != nil {
-		return nil, err
+		return err
 	}
-	return held, s.keepPlace()
+	return s.keepPlace()
 }
 
 func (s *session) keepPlace() error {

@@ -55,7 +55,7 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	}
 	s.Job.Spec.Out, s.Job.Spec.Void = s.o.Dir, s.o.Void
 	if begun {
-		if err := s.samePlace(); err != nil {
+		if err := s.comeTo(); err != nil {
 			return nil, err
 		}
 	}
@@ -146,32 +146,17 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 }
 
 // comeTo makes the owner's directory, with what it says at the hub, or reads what an earlier process said.
-func (s *session) comeTo() (err error) {
+func (s *session) comeTo() error {
 	if err := vfs.MkdirAll(vfs.OS{}, s.o.Dir, 0o700); err != nil {
 		return inputError("--dir: found %s, where nothing can be written (%w)", s.o.Dir, err)
 	}
-	if s.place, err = readPlace(s.o.Dir); err != nil {
+	switch old, err := readPlace(s.o.Dir); {
+	case err != nil:
 		return err
+	case old != nil:
+		return s.take(old)
 	}
-	if s.place != nil {
-		return s.samePlace()
-	}
-	s.place = &place{Network: s.networkName(), Agreed: fmt.Sprintf("%x", s.config), Dim: s.Job.Facts.Dim}
-	if s.place.Share, err = transport.NewShare(); err != nil {
-		return err
-	}
-	return s.keepPlace()
-}
-
-// samePlace refuses a directory of another training, or of another owner.
-func (s *session) samePlace() (err error) {
-	if s.place, err = readPlace(s.o.Dir); err != nil {
-		return err
-	}
-	if s.place.Network != s.networkName() || s.place.Agreed != fmt.Sprintf("%x", s.config) {
-		return inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
-	}
-	return nil
+	return s.newPlace()
 }
 
 // finishedSum settles a run that ended before its settlement in the ledger; nil: the run goes on.

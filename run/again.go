@@ -36,7 +36,7 @@ func began(d *disk, j *Job) (bool, error) {
 	}
 	if none {
 		entries, err := d.FS.ReadDir(dir)
-		if errors.Is(err, os.ErrNotExist) || err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, foreign)) {
+		if errors.Is(err, os.ErrNotExist) || err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, j.foreign)) {
 			return false, nil
 		}
 		unlock, err := d.lockDir(dir)
@@ -59,8 +59,8 @@ func began(d *disk, j *Job) (bool, error) {
 }
 
 // foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a dot.
-func foreign(e os.DirEntry) bool {
-	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && e.Name() != runlog.PlaceFile
+func (j *Job) foreign(e os.DirEntry) bool {
+	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && !j.mayBegin(e.Name())
 }
 
 // clearRemains removes the files of a process that died before it wrote run.json. The caller holds the lock, whose file goes last.

@@ -392,7 +392,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	if len(missing) == 0 {
 		if entries, err := s.disk().FS.ReadDir(dir); err != nil {
 			return fail("%v", err)
-		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !s.mayBegin(e.Name()) || e.Name() == lockFile }) {
+		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == lockFile || !s.Job.mayBegin(e.Name()) }) {
 			return fail("%s exists and is not empty; allowed is a new or an empty directory", dir)
 		}
 	}
@@ -430,7 +430,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		return fail("%v", err)
 	}
 	// Another run may have begun and ended here before this process got the lock.
-	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !s.mayBegin(e.Name()) }) {
+	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !s.Job.mayBegin(e.Name()) }) {
 		s.unlockDir()
 		return fail("%s is another run's; allowed is a new or an empty directory", dir)
 	}
@@ -439,8 +439,8 @@ func (s *Session) makeDir() (undo func(), err error) {
 
 // mayBegin says whether a directory in which a run begins may have a file of that name: its lock, and what an owner of a network keeps
 // of its coming.
-func (s *Session) mayBegin(name string) bool {
-	return name == lockFile || name == runlog.PlaceFile && s.Job.Sum != nil
+func (j *Job) mayBegin(name string) bool {
+	return name == lockFile || name == runlog.PlaceFile && j.Sum != nil
 }
 
 // beginning are the files in a run directory before it has run.json. The lock file is last.

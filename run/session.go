@@ -470,10 +470,10 @@ func (s *Session) closeTables() {
 // Close releases rows, ledger and lock.
 func (s *Session) Close() (err error) {
 	s.closeWriter()
-	s.closePool()
+	err = s.closePool()
 	s.closeTables()
 	if s.ledger != nil {
-		err = s.ledger.Close()
+		err = errors.Join(err, s.ledger.Close())
 	}
 	s.unlockDir()
 	return err

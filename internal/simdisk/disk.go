@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -195,6 +196,28 @@ func (d *Disk) Cut(torn bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cut(torn)
+}
+
+// Durable says whether a power cut now would leave every directory and file as it is.
+func (d *Disk) Durable() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var durable func(n *node) bool
+	durable = func(n *node) bool {
+		if !n.dir {
+			return bytes.Equal(n.cache, n.platter)
+		}
+		if !maps.Equal(n.entries, n.durable) {
+			return false
+		}
+		for _, e := range n.entries {
+			if !durable(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return durable(d.root)
 }
 
 func (d *Disk) cut(torn bool) {

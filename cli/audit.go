@@ -74,7 +74,7 @@ docs/how-to/audit.md says what the bounds rest on.`,
 			if o.all {
 				return auditAll(c, o)
 			}
-			spec, err := specOf(c, args)
+			spec, err := specOf(c, args, "out")
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 			return err
 		}
 	}
-	job, err := run.Prepare(spec)
+	job, err := run.PreparePlan(spec)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func warner(c *cobra.Command) func(string) {
 const voids = "access protected rows without charge; this ends the guarantee of their dataset forever"
 
 // specOf reads the spec of a command line: an optional file, then its flags. A file that is a table by its name is --data.
-func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
+func specOf(c *cobra.Command, args []string, except ...string) (*run.Spec, error) {
 	file := ""
 	if len(args) > 0 {
 		file = args[0]
@@ -123,7 +123,7 @@ func specOf(c *cobra.Command, args []string) (*run.Spec, error) {
 		}
 		file = ""
 	}
-	over, err := overridesOf(c.Flags())
+	over, err := overridesOf(c.Flags(), except...)
 	if err != nil {
 		return nil, err
 	}

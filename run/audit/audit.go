@@ -35,6 +35,8 @@ type Result struct {
 	Adjacency privacy.Adjacency `json:"adjacency"`
 	Unit      string            `json:"unit"`                // as in run.json
 	UnitRows  int               `json:"unit_rows,omitempty"` // likewise
+	Owners    int               `json:"owners,omitempty"`    // who add up masked sums; 0: one table
+	Colluders int               `json:"colluders,omitempty"` // of them, with the hub, against whom the claim is
 	Rows      int               `json:"declared_rows"`       // of units, where one has several rows
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
@@ -80,9 +82,6 @@ var ErrBlind = errors.New("method: releases no noisy gradient, which is what can
 // errUnknown says that a gradient was released whose noise has no law here, so it cannot be tested.
 var errUnknown = errors.New("method: releases a gradient with noise whose law the audit does not know")
 
-// errShares says that a job is of owners who share noise. On one table an audit would test other noise than theirs.
-var errShares = errors.New("network.mode: found sum; allowed is a run of one table: an audit is of a table's own noise, and owners add shares of it")
-
 // Attacks.
 const (
 	OneRun   = "one run"
@@ -116,9 +115,6 @@ func (o *Options) alarms() float64 {
 // One audits a job in one run, on a table with as many rows as Rows returns.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
-	if facts.Owners > 0 {
-		return nil, errShares
-	}
 	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
 	coins, err := opt.Streams.Stream("audit", 0)
 	if err != nil {
@@ -177,7 +173,7 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 func newResult(job *run.Job, attack string) *Result {
 	b, f := job.Spec.Privacy.Budget(), job.Facts
 	return &Result{Method: job.Spec.MethodName, Attack: attack, Adjacency: f.Adjacency, Unit: job.Schema.Unit, UnitRows: f.UnitRows,
-		Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
+		Owners: f.Owners, Colluders: f.Colluders, Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
 }
 
 // right guesses the given number of coins, those with the largest odds, and counts the right guesses.
@@ -214,6 +210,9 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 		return nil, 0, err
 	}
 	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: opt.Streams, Journal: run.NopJournal{}, Workers: opt.Workers}
+	if set == nil && job.Sum != nil { // owners need the sums of each
+		set = &canarySet{Dim: job.Facts.Dim}
+	}
 	if set != nil {
 		rows, err := private.NewLocal(table, job.Model, job.Facts, opt.Workers)
 		if err != nil {
@@ -222,6 +221,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 		defer rows.Close()
 		summer := &canaries{Summer: rows, set: set, fault: opt.Fault}
 		t.Table, t.Summer = data.Empty(job.Schema), summer
+		together(&t, summer, l)
 		if opt.Fault != "" {
 			steps, err := trainWith(ctx, t, summer, l)
 			return nil, steps, err

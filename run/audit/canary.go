@@ -21,6 +21,7 @@ type canaries struct {
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
+	silent    bool    // adds up nothing: an owner without records
 	gradients bool    // the last sum was of gradients or rows: a canary has those, but no loss
 	kept      []int64 // of synthetic tables: other exact sums, of one query
 	unit      float64 // of them
@@ -54,6 +55,9 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 
 // Sum implements private.Summer.
 func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
+	if c.silent {
+		return nil
+	}
 	if c.gradients = s.Of == private.Gradients || s.Of == private.Rows; c.gradients {
 		c.set.Sum(s.Unit, s.Clip, c.drawn)
 	} else {
@@ -64,6 +68,10 @@ func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
 
 // Take implements private.Summer.
 func (c *canaries) Take(dst []int64, from int) {
+	if c.silent {
+		clear(dst)
+		return
+	}
 	c.Summer.Take(dst, from)
 	if c.gradients {
 		c.set.Add(dst, from)
@@ -191,6 +199,9 @@ func grow[T any](s []T, n int) []T {
 	}
 	return s
 }
+
+// exact is a coordinate of the last sum with the table's rows, in multiples of the unit.
+func (s *canarySet) exact(j int) int64 { return s.sum[j] + int64(s.others[j]/s.unit) }
 
 // Add adds the last sum, from coordinate from on, to the counts of the table's rows.
 func (s *canarySet) Add(counts []int64, from int) {

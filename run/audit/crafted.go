@@ -149,9 +149,6 @@ func likelier(y, m float64, laplace bool) float64 {
 // Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with all that a
 // record may, in directions that no two of them share. It tests the noise and the samples, too.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
-	if job.Facts.Owners > 0 {
-		return nil, errShares
-	}
 	facts, l := job.Facts, layoutOf(job)
 	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
 	loss, err := claim(1)
@@ -214,7 +211,9 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 		c := &canaries{Summer: local, set: set, blank: l.blank, drawing: samples, fault: opt.Fault}
 		p.sums = c
 		t := run.Trainer{Job: job, Table: data.Empty(job.Schema), Summer: c, Meter: meter, Streams: streams, Journal: run.NopJournal{}, Workers: 1}
-		steps, err := trainWith(ctx, t, c, &listener{noisy: true, heard: p.hear, sums: c, curved: p.curved, chose: p.chose})
+		hears := &listener{noisy: true, heard: p.hear, sums: c, curved: p.curved, chose: p.chose}
+		together(&t, c, hears)
+		steps, err := trainWith(ctx, t, c, hears)
 		if err != nil {
 			return nil, err
 		}

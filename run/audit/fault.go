@@ -29,6 +29,8 @@ const (
 	FaultDivisor Fault = "divisor" // a mean is divided by the size of the batch that was drawn
 	FaultTwice   Fault = "twice"   // a canary counts twice
 	FaultParts   Fault = "parts"   // a canary is in both parts of a holdout
+	FaultShare   Fault = "share"   // one of the owners who add up masked sums adds no share of noise
+	FaultRerun   Fault = "rerun"   // what owners gave up and make again has the same noise
 )
 
 // Faults says what each fault is.
@@ -39,6 +41,8 @@ var Faults = map[Fault]string{
 	FaultDivisor: "means are divided by the size of the batch that was drawn",
 	FaultTwice:   "a record is in the table twice",
 	FaultParts:   "a record is trained on and held out",
+	FaultShare:   "an honest owner adds no share of noise",
+	FaultRerun:   "an attempt that the owners gave up is made again with the same noise",
 }
 
 // FaultNames lists them.

@@ -27,9 +27,6 @@ const labels = 64
 // the runs finds the figures that differ, half of the rest the best outcomes, and the other half is
 // counted.
 func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Options) (*Result, error) {
-	if job.Facts.Owners > 0 {
-		return nil, errShares
-	}
 	with, without, err := neighbors(job, table)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if s.Fault == FaultParts && (job.Held == nil || job.Facts.Adjacency == privacy.ReplaceOne || s.Canaries > 0) {
 		return nil, &run.InputError{Where: job.Spec.Place("holdout"), Err: fmt.Errorf("--plant: found %s; allowed for a run with a holdout under add-or-remove, without --canaries", s.Fault)}
 	}
+	if sum := job.Sum; (s.Fault == FaultShare || s.Fault == FaultRerun) && (sum == nil || s.Fault == FaultRerun && sum.Retries == 0) {
+		return nil, &run.InputError{Where: job.Spec.Place("network"), Err: fmt.Errorf("--plant: found %s; allowed for owners who add up masked sums, network.mode: sum, with network.retries of 1 or more for %s", s.Fault, FaultRerun)}
+	}
 	if s.Fault != "" && (s.OnData || s.Runs > 0) {
 		return nil, &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
 	}

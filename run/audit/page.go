@@ -37,7 +37,11 @@ func (r *Result) Facts() (facts [][2]string) {
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"
 	}
-	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+	against := ""
+	if r.Owners > 0 {
+		against = ", against " + text.Against(r.Colluders)
+	}
+	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s%s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows), against)
 	if r.Fault != "" {
 		add("Planted", "%s", Faults[r.Fault])
 	}

@@ -14,6 +14,10 @@ type listener struct {
 	noisy bool // refuses methods that ask for a minimizer
 	heard func(g []float64, q oracle.Grad, s sample.Sampler)
 
+	// Of owners: the gradient that is asked for, and of which sample.
+	asked oracle.Grad
+	from  sample.Sampler
+
 	// Of crafted canaries.
 	sums   *canaries
 	curved func(h []float64, q oracle.Hess, s sample.Sampler)
@@ -42,6 +46,7 @@ type listened struct {
 
 // Grad implements oracle.Batch.
 func (b listened) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	b.by.asked, b.by.from = q, b.s
 	g, err := b.Batch.Grad(q, w)
 	if err == nil {
 		b.by.heard(g, q, b.s)
@@ -51,9 +56,10 @@ func (b listened) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 
 // Mean implements oracle.Batch: a sum of rows, which canaries pull as they pull gradients.
 func (b listened) Mean(q oracle.Mean) ([]float64, error) {
+	b.by.asked, b.by.from = q.Grad(), b.s
 	m, err := b.Batch.Mean(q)
 	if err == nil {
-		b.by.heard(m, q.Grad(), b.s)
+		b.by.heard(m, b.by.asked, b.s)
 	}
 	return m, err
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 )
 
 // A Growth is ε against one number of the plan at a time, the others as they are.
@@ -19,7 +21,17 @@ type Growth struct {
 // A Point is ε at one value of a number.
 type Point struct {
 	At      float64  `json:"at"`
-	Epsilon *float64 `json:"epsilon"` // null: the accountant proves no finite ε
+	Epsilon *float64 `json:"epsilon"`                 // null: the accountant proves no finite ε
+	Alone   *float64 `json:"epsilon_alone,omitempty"` // of owners who add up masked sums: against all other owners, if it is proven
+}
+
+// point is ε of an event at that δ, and of owners who add up masked sums both ε.
+func (p *Plan) point(at float64, e privacy.Event, delta float64) Point {
+	q := Point{At: at, Epsilon: finite(p.epsilonAt(e, delta))}
+	if p.Sum != nil {
+		q.Alone = finite(account.Alone(e, p.accountant, p.Adjacency, delta))
+	}
+	return q
 }
 
 // Factors of the plan's steps and noise in the tables and in the chart, and their δ beside the
@@ -58,14 +70,14 @@ func (p *Plan) grow(steps, noises, deltas []float64) *Growth {
 		if e, ok := withSteps(p.event, f); ok {
 			at := math.Max(1, math.Round(float64(p.Steps)*f))
 			if !slices.ContainsFunc(g.Steps, func(q Point) bool { return q.At == at }) {
-				g.Steps = append(g.Steps, Point{at, finite(p.epsilon(e))})
+				g.Steps = append(g.Steps, p.point(at, e, p.Delta))
 			}
 		}
 	}
 	noise, _ := p.Noise()
 	for _, f := range noises {
 		if e, ok := privacy.WithNoise(p.event, f); ok {
-			g.Noise = append(g.Noise, Point{noise * f, finite(p.epsilon(e))})
+			g.Noise = append(g.Noise, p.point(noise*f, e, p.Delta))
 		}
 	}
 	if p.Delta > 0 {
@@ -73,7 +85,7 @@ func (p *Plan) grow(steps, noises, deltas []float64) *Growth {
 		deltas = slices.DeleteFunc(deltas, func(d float64) bool { return d != p.Delta && math.Abs(d/p.Delta-1) < 1e-9 })
 	}
 	for _, d := range deltas {
-		g.Delta = append(g.Delta, Point{d, finite(p.epsilonAt(p.event, d))})
+		g.Delta = append(g.Delta, p.point(d, p.event, d))
 	}
 	return &g
 }
@@ -92,19 +104,28 @@ func (p *Plan) Chart() string {
 	g := p.grow(chartSteps, chartNoise, chartDeltas)
 	var plots []chart.Plot
 	add := func(id, title, label string, here float64, logX bool, points []Point) {
-		line := chart.Line{Name: "accountant " + p.Accountant}
-		for _, q := range points {
-			y := math.NaN()
-			if q.Epsilon != nil && *q.Epsilon <= 6*p.Epsilon { // what is above would flatten the rest
-				y = *q.Epsilon
-			}
-			line.X, line.Y = append(line.X, q.At), append(line.Y, y)
-		}
 		if len(points) < 2 {
 			return
 		}
-		plot := chart.Plot{ID: id, Title: title, XLabel: label, YLabel: "ε", LogX: logX, Lines: []chart.Line{line},
-			Desc: fmt.Sprintf("%s; ε of the plan is %s.", title, chart.AtMost(p.Epsilon, 6))}
+		curve := func(name string, of func(Point) *float64) chart.Line {
+			line := chart.Line{Name: name}
+			for _, q := range points {
+				y := math.NaN()
+				if e := of(q); e != nil && *e <= 6*p.Epsilon { // what is above would flatten the rest
+					y = *e
+				}
+				line.X, line.Y = append(line.X, q.At), append(line.Y, y)
+			}
+			return line
+		}
+		lines := []chart.Line{curve("accountant "+p.Accountant, func(q Point) *float64 { return q.Epsilon })}
+		desc := fmt.Sprintf("%s; ε of the plan is %s.", title, chart.AtMost(p.Epsilon, 6))
+		if p.Sum != nil {
+			lines[0].Name = "against " + text.Against(p.Sum.Colluders)
+			lines = append(lines, curve("against all other owners", func(q Point) *float64 { return q.Alone }))
+			desc = fmt.Sprintf("%s; of the plan %s against %s, while masks hold, and %s against %s.", title, proven(&p.Epsilon), text.Against(p.Sum.Colluders), proven(p.Sum.Alone), text.AgainstAll)
+		}
+		plot := chart.Plot{ID: id, Title: title, XLabel: label, YLabel: "ε", LogX: logX, Lines: lines, Desc: desc}
 		plot.Mark, plot.MarkName = &[2]float64{here, p.Epsilon}, "this plan: ε = "+chart.AtMost(p.Epsilon, 4)
 		if p.Budget != nil {
 			plot.Level, plot.LevelName = p.Budget, "budget: ε = "+chart.Exact(*p.Budget)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 )
 
 // A table is ε against one number of the plan.
@@ -34,24 +35,31 @@ func (p *Plan) tables() (list []table) {
 	return list
 }
 
-// epsilon is ε at a point, rounded up, or that there is none.
-func (q Point) epsilon() string {
-	if q.Epsilon == nil {
+// atPoint is an ε at a point, rounded up, or that there is none.
+func atPoint(epsilon *float64) string {
+	if epsilon == nil {
 		return "not proven"
 	}
-	return chart.AtMost(*q.Epsilon, 6)
+	return chart.AtMost(*epsilon, 6)
 }
 
 func (p *Plan) printGrowth(w io.Writer) {
 	for _, t := range p.tables() {
-		fmt.Fprintf(w, "\nε against %s\n%18s  %12s\n", t.varied, t.axis, "ε")
+		head := fmt.Sprintf("%12s", "ε")
+		if p.Sum != nil {
+			head += "  against all owners"
+		}
+		fmt.Fprintf(w, "\nε against %s\n%18s  %s\n", t.varied, t.axis, head)
 		for _, q := range t.points {
-			mark := ""
-			if q.At == t.here {
-				mark = "  this plan"
+			numbers := fmt.Sprintf("%12s", atPoint(q.Epsilon))
+			if p.Sum != nil {
+				numbers += fmt.Sprintf("  %18s", atPoint(q.Alone))
 			}
-			text := t.write(q.At)
-			fmt.Fprintf(w, "%*s%s  %12s%s\n", 18-utf8.RuneCountInString(text), "", text, q.epsilon(), mark)
+			if q.At == t.here {
+				numbers += "  this plan"
+			}
+			at := t.write(q.At)
+			fmt.Fprintf(w, "%*s%s  %s\n", 18-utf8.RuneCountInString(at), "", at, numbers)
 		}
 	}
 }
@@ -59,32 +67,58 @@ func (p *Plan) printGrowth(w io.Writer) {
 // Markdown writes the tables of [Plan.Grow] with rounded numbers, the plan's own row in bold.
 func (p *Plan) Markdown(w io.Writer) error {
 	fmt.Fprintf(w, "ε under %v by the accountant %s, of %s.\n", p.Adjacency, p.Accountant, Describe(p.event))
+	if p.Sum != nil {
+		fmt.Fprintf(w, "It is against %s, while masks hold; the last column is against %s.\n", text.Against(p.Sum.Colluders), text.AgainstAll)
+	}
+	row := func(around string, cells ...string) {
+		for _, cell := range cells {
+			fmt.Fprintf(w, "| %[1]s%[2]s%[1]s ", around, cell)
+		}
+		fmt.Fprintln(w, "|")
+	}
 	for _, t := range p.tables() {
-		fmt.Fprintf(w, "\n| %s | ε |\n|---:|---:|\n", t.axis)
+		fmt.Fprintln(w)
+		if p.Sum != nil {
+			row("", t.axis, "ε", "ε against all other owners")
+			fmt.Fprintln(w, "|---:|---:|---:|")
+		} else {
+			row("", t.axis, "ε")
+			fmt.Fprintln(w, "|---:|---:|")
+		}
 		for _, q := range t.points {
-			bold := ""
+			bold, cells := "", []string{t.write(q.At), atPoint(q.Epsilon)}
+			if p.Sum != nil {
+				cells = append(cells, atPoint(q.Alone))
+			}
 			if q.At == t.here {
 				bold = "**"
 			}
-			fmt.Fprintf(w, "| %[1]s%[2]s%[1]s | %[1]s%[3]s%[1]s |\n", bold, t.write(q.At), q.epsilon())
+			row(bold, cells...)
 		}
 	}
 	return nil
 }
 
 // CSV writes the tables of [Plan.Grow] as one, in full precision: what varies, its value, ε there (empty where nothing is
-// proven), and whether that is the plan.
+// proven), and whether that is the plan. Of owners who add up masked sums it has both ε.
 func (p *Plan) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"varied", "value", "epsilon", "this_plan"}) // Flush keeps the error
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	write := func(fields []string, alone string) { // Flush keeps the error
+		if p.Sum != nil {
+			fields = append(fields, alone)
+		}
+		c.Write(fields)
+	}
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	}
+	write([]string{"varied", "value", "epsilon", "this_plan"}, "epsilon_alone")
 	for _, t := range p.tables() {
 		for _, q := range t.points {
-			epsilon := ""
-			if q.Epsilon != nil {
-				epsilon = number(*q.Epsilon)
-			}
-			c.Write([]string{t.field, number(q.At), epsilon, strconv.FormatBool(q.At == t.here)})
+			write([]string{t.field, number(&q.At), number(q.Epsilon), strconv.FormatBool(q.At == t.here)}, number(q.Alone))
 		}
 	}
 	c.Flush()

@@ -14,6 +14,15 @@ import (
 // withSteps is e with times as many steps: a count is multiplied and rounded, also the only one of a list, whose single events
 // stay; another list is cut, and cannot be made longer.
 func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
+	of, ok := withBatches(privacy.WithoutRetries(e), times)
+	if r, retried := e.(privacy.Retried); retried {
+		of = privacy.Retried{Of: of, Retries: r.Retries}
+	}
+	return of, ok
+}
+
+// withBatches is withSteps of a plan without retries.
+func withBatches(e privacy.Event, times float64) (privacy.Event, bool) {
 	switch e := e.(type) {
 	case privacy.Repeated:
 		return withCount(e, times)
@@ -160,10 +169,7 @@ func (p *Plan) weigh() {
 	if e, ok := withRate(p.event, 0.5); ok {
 		add("the sampling rate", "half the sampling rate", p.epsilon(e))
 	}
-	if e, ok := withSteps(privacy.WithoutRetries(p.event), 0.5); ok {
-		if r, retried := p.event.(privacy.Retried); retried {
-			e = privacy.Retried{Of: e, Retries: r.Retries}
-		}
+	if e, ok := withSteps(p.event, 0.5); ok {
 		list, cut := privacy.WithoutRetries(p.event).(privacy.Composed)
 		if _, ok := counted(list); cut && !ok { // of steps that differ
 			add("the later steps", "stopping half-way", p.epsilon(e))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/audit"
@@ -42,6 +43,7 @@ type runEntry struct {
 	Quality                string // private
 	Warnings               int
 	Network                string // NETWORK/OWNER where this is an owner's run directory
+	Against                string // where owners add up masked sums: whom ε is against, while masks hold
 	Search                 bool   // sotto tune
 	Damage                 string // why run.json cannot be read
 }
@@ -278,6 +280,9 @@ func entryOf(dir string) *runEntry {
 	e.ID, e.Dataset, e.Method, e.State, e.Started = i.ID, i.Dataset, i.Method, i.Status, i.Started
 	e.Budget, e.Off, e.Lab, e.MaxSteps, e.Ledger = i.Budget, i.Off, i.Lab, i.MaxSteps, i.Ledger
 	e.Network, e.Search, e.Warnings = i.Network, i.Search != nil, len(i.Warnings)
+	if i.Sum != nil {
+		e.Against = text.Against(i.Sum.Colluders)
+	}
 	if r := i.Result; r != nil {
 		e.Steps, e.Outcome = r.Steps, r.Outcome
 		e.Score, e.Quality = score(r.Test), quality(r.Private)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 )
@@ -211,6 +212,7 @@ func parsePages() (map[string]*template.Template, error) {
 		"when":    when,
 		"left":    inWords,
 		"bar":     bar,
+		"against": text.Against, "againstall": func() string { return text.AgainstAll },
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },
 		"segment": url.PathEscape, // html/template would read the / and ? of a name as parts of the address

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -582,6 +583,62 @@ func TestLive(t *testing.T) {
 		t.Errorf("said %q", m["say"])
 	}
 	next("news")
+}
+
+// Where owners add up masked sums, every page with an ε says against whom it is; that of a run or a simulation has both.
+func TestAgainst(t *testing.T) {
+	root := t.TempDir()
+	like, dir := fit(t, root, "first"), filepath.Join(root, "runs", "sums")
+	killed(t, like, dir)
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := privacy.Retried{Of: privacy.InShares(privacy.Repeated{Count: 40, Of: gauss}, 5, 2), Retries: 2}
+	info.Sum = &runlog.Sum{Owner: 1, Names: []string{"a", "b", "c", "d", "e"}, Rows: []int{800, 800, 800, 800, 800}, Colluders: 2, Retries: 2}
+	if info.Plan, err = privacy.MarshalEvent(plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := runlog.WriteInfo(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(t.Context(), filepath.Join(root, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Reserve(t.Context(), ledger.Reservation{Dataset: "clinic", Unit: "record", Adjacency: privacy.AddRemove, Run: info.ID, Epsilon: 1, Delta: 1e-5, Plan: plan, Shares: info.Shares()}); err != nil {
+		t.Fatal(err)
+	}
+	network := filepath.Join(root, "runs", "net", NetworkFile)
+	if err := errors.Join(os.Mkdir(filepath.Dir(network), 0o755), os.WriteFile(network, []byte(`{"id":"n1","method":"auto","adjacency":"add-or-remove","delta":1e-5,"rounds":75,"seconds":1,
+		"owners":[{"name":"east","declared_rows":10,"turns":75,"noise_multiplier":3,"epsilon":0.75}],"sum":{"colluders":2,"retries":3,"epsilon":0.75,"epsilon_alone":1.625},"test":{"rows":9,"accuracy":0.9},"unpaid":"A simulation."}`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, root).enter()
+	const hub, all = "against the hub and any 2 other owners", "against all other owners together, or if masks were broken"
+	alone := chart.NumberUp(*info.Shares().Alone, 4)
+	for path, want := range map[string][]string{
+		"/":                           {`<span class="meta">ε ` + hub + "</span><div", `<span class="meta">ε ` + hub + "</span></td>"}, // the run, and the budget
+		"/runs?q=sums":                {`<span class="meta">ε ` + hub + "</span>"},
+		"/datasets":                   {`<span class="meta">ε ` + hub + "</span>"},
+		"/runs/" + s.keyIn("sums"):    {`<span class="meta">ε ` + hub + "</span>", "</b>, " + hub + ", while masks hold. At the same δ, " + all + ", ε = " + alone + ".</p>", "The same <code>sotto node</code> command"},
+		"/networks/" + s.keyIn("net"): {"ε = 0.75 " + hub + ", while masks hold, and ε = 1.625 " + all + ", at δ = 0.00001", "75 steps of", "of the model of all owners"},
+		"/runs/" + s.keyIn("first"):   {"for each record of <b>clinic</b>.</p>"},
+	} {
+		status, text := s.get(path)
+		for _, w := range want {
+			if status != 200 || !strings.Contains(text, w) {
+				t.Errorf("%s: %d lacks %q:\n%s", path, status, w, text)
+			}
+		}
+		if path == "/runs/"+s.keyIn("sums") && strings.Contains(text, "fit --resume") {
+			t.Error("sotto fit does not resume an owner's run")
+		}
+	}
+	if _, text := s.get("/networks/" + s.keyIn("net")); strings.Contains(text, "against all others,") || strings.Contains(text, "disagreement") {
+		t.Errorf("the page of the simulation: %s", text)
+	}
 }
 
 // What a run has charged is counted, and rounded up.

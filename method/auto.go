@@ -374,6 +374,14 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 // Plan is the most that Auto may ask.
 func (m Auto) Plan(pub oracle.Public) (privacy.Event, error) { return valid(m.plan(pub)) }
 
+// MostNumbers is that of a gradient, but for statistics.
+func (m Auto) MostNumbers(pub oracle.Public) int {
+	if m.Solve == SolveStatistics {
+		return MostNumbers(m.statistics(), pub)
+	}
+	return pub.Dim
+}
+
 // Run is the heavy ball, after the mean label and the mean row where they are asked for, and before the counts of a fallback; of
 // statistics AdaSSP's.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {

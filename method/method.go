@@ -54,6 +54,18 @@ func NoiseMultiplier(m Method) float64 {
 	return noise
 }
 
+// MostNumbers is the most numbers that one answer to a configured method has: what its method MostNumbers says, else those of a
+// Hessian where the model has one, else those of a gradient.
+func MostNumbers(m Method, pub oracle.Public) int {
+	if m, ok := m.(interface{ MostNumbers(oracle.Public) int }); ok {
+		return m.MostNumbers(pub)
+	}
+	if pub.Curved {
+		return oracle.HessLen(pub.Dim)
+	}
+	return pub.Dim
+}
+
 // Cautious is a method that says from public facts where its analysis will not hold.
 type Cautious interface {
 	// Cautions of a configured method are sentences for the person who plans the run.

@@ -255,3 +255,20 @@ func TestSGDViews(t *testing.T) {
 		}
 	}
 }
+
+// A method of curved models may ask for Hessians where it says nothing; auto does so for statistics alone.
+func TestMostNumbers(t *testing.T) {
+	curved, flat := oracle.Public{Dim: 5, Curved: true}, oracle.Public{Dim: 5}
+	for _, c := range []struct {
+		m    method.Method
+		pub  oracle.Public
+		want int
+	}{
+		{method.Newton{}, curved, 15}, {method.SGD{}, curved, 15}, {method.SGD{}, flat, 5},
+		{method.Auto{Solve: method.SolveStatistics}, curved, 15}, {method.Auto{}, curved, 5}, {method.Auto{}, flat, 5},
+	} {
+		if n := method.MostNumbers(c.m, c.pub); n != c.want {
+			t.Errorf("%#v: %d numbers; want %d", c.m, n, c.want)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
@@ -148,9 +147,5 @@ func (j *Job) SumSizes() (batches, numbers int) {
 		}
 		return n
 	})
-	numbers = j.Facts.Dim
-	if _, auto := j.Method.(method.Auto); j.Facts.Curved && !(auto && j.Facts.Classes > 0) { // it may ask for Hessians
-		numbers = oracle.HessLen(j.Facts.Dim)
-	}
-	return batches, numbers
+	return batches, method.MostNumbers(j.Method, j.Facts)
 }

@@ -99,8 +99,8 @@ var alone = map[string]string{
 }
 
 // Every method of the registry either says why it does not train owners together, before anything is charged; or it trains them, also when attempts
-// are given up: the meter of its plan with retries admits every attempt, all owners release the same, and the run is a
-// function of what was released.
+// are given up: the meter of its plan with retries admits every attempt, all owners release the same, the run is a
+// function of what was released, and no sum has more numbers than the method says, for which the owners' hub has storage.
 func TestMethodsOfOwners(t *testing.T) {
 	const retries = 4
 	var mu sync.Mutex
@@ -166,14 +166,15 @@ func (n consortium) train(t *testing.T, m method.Method, retries int) bool {
 		return up
 	})
 	all, meters, journals := make([]*Oracle, len(n.tables)), make([]*account.Plan, len(n.tables)), make([]*released, len(n.tables))
+	members := make([]*member, len(n.tables))
 	for i, tab := range n.tables {
 		meter, err := account.NewMeter(whole, account.Best{}, budget)
 		if err != nil {
 			t.Fatal(err)
 		}
-		meters[i], journals[i] = meter.(*account.Plan), &released{}
+		meters[i], journals[i], members[i] = meter.(*account.Plan), &released{}, &member{plaza: p, at: i}
 		all[i] = openOracle(t, Config{Table: tab, Model: n.model, Facts: n.facts, Meter: meter, Journal: journals[i], Streams: noise.SeededStreams(uint64(i)),
-			Pool: &member{plaza: p, at: i}, Own: tab.Rows()})
+			Pool: members[i], Own: tab.Rows()})
 	}
 	steps := make([][][]float64, len(all))
 	atOnce(t, all, func(i int, o *Oracle) error {
@@ -188,6 +189,11 @@ func (n consortium) train(t *testing.T, m method.Method, retries int) bool {
 		}
 		return o.Close()
 	})
+	for _, drawn := range members[0].drawn {
+		if most := method.MostNumbers(m, n.facts); len(drawn) > most {
+			t.Fatalf("it asked for a sum of %d numbers, and says that none has more than %d", len(drawn), most)
+		}
+	}
 	if given == 0 {
 		t.Error("no attempt was given up: the test shows nothing")
 	}

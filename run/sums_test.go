@@ -767,6 +767,94 @@ func TestVerifyOwner(t *testing.T) {
 	}
 }
 
+// A verification finds that the ledger holds another assumption than the run's plan gives, or one where the other has none.
+func TestVerifyShares(t *testing.T) {
+	race.Skip(t)
+	n := newSumNetwork(t, sumSpecs(t, "replace-one", sumMethod, 2), sumMounts())
+	if err := errors.Join(n.run()...); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := n.members[1].onMachine(dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := runlog.ReadInfo(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := func(l *ledger.Ledger) (found Finding) {
+		t.Helper()
+		all, err := Verify(t.Context(), dir, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			if f.What == "budget" && !strings.Contains(f.Detail, "; this is against the hub and any one other owner, while masks hold; at the same δ, against all other owners together, or if masks were broken, ε = ") {
+				t.Errorf("its budget is against nobody: %s", f.Detail)
+			}
+			if f.What == "shares" {
+				found = f
+			}
+		}
+		return found
+	}
+	own, err := n.members[1].on(n.members[1].disk).ledgers.Find(t.Context(), simLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if f := shares(own); !f.Holds || !strings.Contains(f.Detail, "noise that 3 owners share (retries: 2); this is against") {
+		t.Errorf("its own ledger: %+v", f)
+	}
+	// Another ledger says of the same run what it was told.
+	reserved := func(change func(r *ledger.Reservation)) Finding {
+		t.Helper()
+		l, err := OpenLedger(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		r, err := ReservationOf(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Run, r.Shares = info.ID, info.Shares()
+		change(&r)
+		if _, err := l.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		return shares(l)
+	}
+	for what, c := range map[string]struct {
+		change func(r *ledger.Reservation)
+		says   string
+	}{
+		"nothing":          {func(*ledger.Reservation) {}, ""},
+		"the last digits":  {func(r *ledger.Reservation) { r.Shares.Alone = new(*r.Shares.Alone * (1 + 1e-9)) }, ""},
+		"a smaller ε":      {func(r *ledger.Reservation) { r.Shares.Alone = new(*r.Shares.Alone * 0.999) }, "noise that 3 owners share"},
+		"no finite ε":      {func(r *ledger.Reservation) { r.Shares.Alone = nil }, "if masks were broken, no finite ε is proven"},
+		"other owners":     {func(r *ledger.Reservation) { r.Plan, r.Shares.Owners = nil, 4 }, "noise that 4 owners share"},
+		"fewer colluders":  {func(r *ledger.Reservation) { r.Plan, r.Shares.Colluders = nil, 0 }, "against the hub and everybody who is no owner"},
+		"fewer retries":    {func(r *ledger.Reservation) { r.Plan, r.Shares.Retries = nil, 1 }, "(retries: 1)"},
+		"no owners at all": {func(r *ledger.Reservation) { r.Plan, r.Shares = nil, nil }, "noise that nobody shares; by the plan in run.json it is noise that 3 owners share"},
+	} {
+		if f := reserved(c.change); f.What == "" || f.Holds != (c.says == "") || !strings.Contains(f.Detail, c.says) {
+			t.Errorf("%s: %+v", what, f)
+		}
+	}
+	// Of a run whose noise nobody shares the ledger may say nothing of the kind.
+	plan, err := privacy.MarshalEvent(privacy.Gaussian{Sigma: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := &Verification{Info: &runlog.Info{Budget: info.Budget, Accountant: info.Accountant, Plan: plan}}
+	alone.shares("the ledger", nil)
+	alone.shares("the ledger", info.Shares())
+	if f := alone.Findings; len(f) != 1 || f[0].Holds || !strings.Contains(f[0].Detail, "by the plan in run.json it is noise that nobody shares") {
+		t.Errorf("an ordinary run: %+v", f)
+	}
+}
+
 // An owner's directory whose run.json cannot be an owner's is refused, by a resume and by a verification.
 func TestOwnerInfo(t *testing.T) {
 	race.Skip(t)

@@ -171,7 +171,11 @@ func (v *Verification) cost(what string, e privacy.Event) {
 	if lower, err := (account.PLD{}).Least(e, b.Adjacency, b.Delta); err == nil && lower > epsilon*(1+1e-9) {
 		fits, second = false, fmt.Sprintf("%s; pld says at least %v", second, lower)
 	}
-	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v", e, chart.AtMost(epsilon, 6), b.Delta, v.Info.Accountant, second, b.Epsilon)
+	against := ""
+	if s := account.SharesOf(e, v.Job.Accountant, b.Adjacency, b.Delta); s != nil {
+		against = "; " + againstWords(s)
+	}
+	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v%s", e, chart.AtMost(epsilon, 6), b.Delta, v.Info.Accountant, second, b.Epsilon, against)
 }
 
 // charges: the charges are a prefix of the plan, or within the filter.
@@ -524,5 +528,6 @@ func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
 		return err
 	}
 	v.Say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
+	v.shares(l.Where(), known.Shares)
 	return nil
 }

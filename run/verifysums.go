@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -70,6 +74,48 @@ func (v *Verification) sums(ctx context.Context) error {
 			log.same, v.Record.Released, runlog.SumsFile, masked, charged, pool.givenUp, pool.retries)
 	}
 	return nil
+}
+
+// shares: the ledger holds what the reservation assumes as the recorded plan gives it. A dataset's statement rests on the ledger's.
+func (v *Verification) shares(place string, reserved *account.Shares) {
+	own := v.Info.Shares()
+	if own == nil && reserved == nil {
+		return
+	}
+	if sameShares(own, reserved) {
+		v.Say("shares", true, "%s and the recorded plan say the same: %s", place, sharesWords(own))
+		return
+	}
+	v.Say("shares", false, "%s has reserved it with %s; by the plan in %s it is %s. One of the two was changed, or is of another version of Sotto: "+
+		"do not rely on what the ledger says of the dataset until you know which", place, sharesWords(reserved), runlog.InfoFile, sharesWords(own))
+}
+
+// sameShares compares what two guarantees assume. An ε may differ in its last digits, as that of a curve does between platforms.
+func sameShares(a, b *account.Shares) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Sharing != b.Sharing || a.Alone == nil || b.Alone == nil {
+		return a.Sharing == b.Sharing && a.Alone == b.Alone
+	}
+	return math.Abs(*a.Alone-*b.Alone) <= 1e-6**a.Alone
+}
+
+// sharesWords say what a guarantee assumes, and what it is without that.
+func sharesWords(s *account.Shares) string {
+	if s == nil {
+		return "noise that nobody shares"
+	}
+	return fmt.Sprintf("noise that %d owners share (retries: %d); %s", s.Owners, s.Retries, againstWords(s))
+}
+
+// againstWords say against whom a guarantee's ε is, and what it is against the others.
+func againstWords(s *account.Shares) string {
+	alone := "no finite ε is proven"
+	if s.Alone != nil {
+		alone = "ε = " + chart.AtMost(*s.Alone, 9)
+	}
+	return fmt.Sprintf("this is against %s, while masks hold; at the same δ, against %s, %s", text.Against(s.Colluders), text.AgainstAll, alone)
 }
 
 // journalPool answers from a journal of sums. All attempts are held: nothing is charged, and no part is made.

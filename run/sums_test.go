@@ -818,7 +818,10 @@ func TestVerifyShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Run, r.Shares = info.ID, info.Shares()
+		if own := info.Shares(); own == nil || !sameShares(r.Shares, own) {
+			t.Fatalf("the reservation assumes %+v; the plan gives %+v", r.Shares, own)
+		}
+		r.Run = info.ID
 		change(&r)
 		if _, err := l.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)

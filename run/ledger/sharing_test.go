@@ -88,6 +88,22 @@ func TestSharing(t *testing.T) {
 				t.Errorf("%s: the ledger does not show %q:\n%s", currency, want, out.String())
 			}
 		}
+		// So do a forecast of more such runs, and what is said when one is settled by hand.
+		known, err := l.Run(t.Context(), "sum0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		if err := d.WriteForecasts(&out, Reservation{Epsilon: 1, Delta: 1e-6, Shares: known.Shares}, nil); err != nil {
+			t.Fatal(err)
+		}
+		const four = ", against the hub and any 4 other owners, while masks hold; against all other owners together, or if masks were broken ε is 2.5"
+		if want := "A run like this one has the budget (ε 1, δ 1e-06)" + four + "."; !strings.Contains(out.String(), want) {
+			t.Errorf("%s: the forecast does not say %q:\n%s", currency, want, out.String())
+		}
+		if currency == InCaps && !strings.HasSuffix(d.Settled(known), "1 of ε and 1e-06 of δ stay spent"+four) {
+			t.Errorf("settled: %q", d.Settled(known))
+		}
 		if n, err := l.Verify(t.Context()); err != nil || n != len(entries) {
 			t.Errorf("%s: %d entries hold, %v", currency, n, err)
 		}

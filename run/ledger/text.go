@@ -61,7 +61,7 @@ func (d Dataset) Write(w io.Writer, entries []Entry) error {
 
 // WriteForecasts writes for people how many more runs like r the dataset's budget covers.
 func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) error {
-	fmt.Fprintf(w, "%s: lifetime budget %v, runs so far: %d. A run like this one has the budget %v.\n\n", d.Name, *d.Budget, d.Runs, Caps{r.Epsilon, r.Delta})
+	fmt.Fprintf(w, "%s: lifetime budget %v, runs so far: %d. A run like this one has the budget %v%s.\n\n", d.Name, *d.Budget, d.Runs, Caps{r.Epsilon, r.Delta}, sharedWords(r.Shares))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CURRENCY\tMORE RUNS\tNOTE")
 	for _, f := range all {
@@ -91,7 +91,7 @@ func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) erro
 func (d Dataset) Settled(r Run) string {
 	head := fmt.Sprintf("run %s on %s is settled", r.ID, r.Dataset)
 	if d.Part == nil {
-		return fmt.Sprintf("%s; %g of ε and %g of δ stay spent", head, r.Caps.Epsilon, r.Caps.Delta)
+		return fmt.Sprintf("%s; %g of ε and %g of δ stay spent%s", head, r.Caps.Epsilon, r.Caps.Delta, sharedWords(r.Shares))
 	}
 	cost := "for what it charged"
 	switch r.Settlement.Basis {

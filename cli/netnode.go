@@ -57,7 +57,9 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 			o.Spec, o.Version, o.Crash, o.Report = args[0], run.Version(), crashAt, report.Write
 			w := c.ErrOrStderr()
 			if !quiet {
-				o.Progress = tenths(func(activations, all int) { fmt.Fprintf(w, "%d of %d activations\n", activations, all) })
+				unit := ""
+				show := tenths(func(done, all int) { fmt.Fprintf(w, "%d of %d %s\n", done, all, unit) })
+				o.Progress = func(of string, done, all int) { unit = of; show(done, all) }
 				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
 			}
 			o.Notice, o.MetricsTimings = warner(c), m.timings
@@ -87,7 +89,7 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 	return c
 }
 
-// serveNode serves how many of the schedule's activations are done, which the other owners see, too.
+// serveNode serves how many of the run's activations or steps are done, which the other owners see, too.
 func serveNode(c *cobra.Command, m *meters, o *party.Options) error {
 	if err := m.begin("node", runStates...); err != nil {
 		return err
@@ -97,12 +99,12 @@ func serveNode(c *cobra.Command, m *meters, o *party.Options) error {
 		m.gauge("sotto_activations", func() float64 { return float64(done.Load()) })
 		m.gauge("sotto_activations_max", func() float64 { return float64(most.Load()) }) // 0 until the owners have met
 		shown := o.Progress
-		o.Progress = func(activations, all int) {
-			done.Store(int64(activations))
+		o.Progress = func(unit string, n, all int) {
+			done.Store(int64(n))
 			most.Store(int64(all))
 			m.state.Store(stateTraining)
 			if shown != nil {
-				shown(activations, all)
+				shown(unit, n, all)
 			}
 		}
 	}
@@ -118,8 +120,8 @@ func netStatusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status DIR",
 		Short: "Print the progress of an owner's run",
-		Long: `Status counts the activations in the journal of an owner's run directory. With credentials it also asks the hub which
-owners have joined, train or are done.`,
+		Long: `Status counts the activations in the journal of an owner's run directory, or in a network of mode sum the steps of its
+run log. With credentials it also asks the hub which owners have joined, train or are done.`,
 		Example: "  sotto net status part\n  sotto net status part --credentials clinic-a.json",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -131,7 +133,7 @@ owners have joined, train or are done.`,
 			if st.Status == party.Waiting {
 				fmt.Fprintf(w, "%s: %s\n", st.Network, st.Status)
 			} else {
-				fmt.Fprintf(w, "%s: %s, %d of %d activations, run %s\n", st.Network, st.Status, st.Done, st.Activations, st.Run)
+				fmt.Fprintf(w, "%s: %s, %d of %d %s, run %s\n", st.Network, st.Status, st.Done, st.Activations, st.Unit, st.Run)
 			}
 			if credentials == "" {
 				return nil

@@ -143,6 +143,13 @@ func TestSumNetwork(t *testing.T) {
 		err := c.ExecuteContext(t.Context())
 		return out.String(), err
 	}
+	var status bytes.Buffer
+	st := root()
+	st.SetArgs([]string{"net", "status", v.d.Owner(0, "part")})
+	st.SetOut(&status)
+	if err, want := st.ExecuteContext(t.Context()), fmt.Sprintf(": finished, %d of %[1]d steps, run ", begun.Result.Steps); err != nil || !strings.Contains(status.String(), want) {
+		t.Errorf("the status is %q, %v; want %q", status.String(), err, want)
+	}
 	if out, err := verify(2, 0, 1); err != nil || !strings.Contains(out, "each that of the parts of all 3 owners") {
 		t.Errorf("all owners: %v\n%s", err, out)
 	}

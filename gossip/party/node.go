@@ -51,7 +51,7 @@ type Options struct {
 	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
 	Version        string                                       // of sotto, for run.json
-	Progress       func(activations, all int)                   // called after each activation
+	Progress       func(unit string, done, all int)             // called after each of the run's Activations or Steps
 	Notice         func(text string)                            // receives what only the owner may see
 	Void           bool                                         // of a lab run: ends the guarantee of protected rows
 	MetricsTimings bool                                         // times are served as metrics, which run.json and the report say
@@ -668,7 +668,7 @@ func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Orac
 	x, err := s.Job.Owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective, func(int, func([]float64)) {
 		done++
 		if s.o.Progress != nil {
-			s.o.Progress(done, s.Job.Owner.Activations)
+			s.o.Progress(Activations, done, s.Job.Owner.Activations)
 		}
 	})
 	cause := context.Cause(ctx)

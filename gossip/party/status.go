@@ -18,10 +18,17 @@ type Status struct {
 	Network     string `json:"network"` // and the owner's name
 	Run         string `json:"run"`
 	Status      string `json:"status"`
-	Done        int    `json:"done"` // activations in the journal
+	Done        int    `json:"done"` // activations in the journal, or steps in the run log
 	Activations int    `json:"turns"`
-	Dim         int    `json:"dim"` // parameters
+	Dim         int    `json:"dim"`  // parameters
+	Unit        string `json:"unit"` // Activations or Steps
 }
+
+// What an owner's progress counts: its activations, or where owners add up masked sums the steps of all.
+const (
+	Activations = "activations"
+	Steps       = "steps"
+)
 
 // Waiting is an owner's status until all have come: its activations are not settled.
 const Waiting = "waiting for all owners"
@@ -44,7 +51,7 @@ func ReadStatus(dir string) (*Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Status{fmt.Sprintf("%d owners who add up", facts.Owners), info.ID, info.Status, len(rec.Steps), info.MaxSteps, facts.Dim}, nil
+		return &Status{fmt.Sprintf("%d owners who add up", facts.Owners), info.ID, info.Status, len(rec.Steps), info.MaxSteps, facts.Dim, Steps}, nil
 	}
 	if info.Network == "" {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
@@ -53,7 +60,7 @@ func ReadStatus(dir string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Status{info.Network, info.ID, info.Status, rec.Charged(), info.MaxSteps, facts.Dim}, nil
+	return &Status{info.Network, info.ID, info.Status, rec.Charged(), info.MaxSteps, facts.Dim, Activations}, nil
 }
 
 // Presence is what the hub knows of an owner.

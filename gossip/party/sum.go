@@ -128,7 +128,7 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		},
 		Progress: func(p run.Progress) {
 			if s.o.Progress != nil {
-				s.o.Progress(p.Step, p.MaxSteps)
+				s.o.Progress(Steps, p.Step, p.MaxSteps)
 			}
 		},
 	}

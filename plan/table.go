@@ -47,7 +47,7 @@ func (p *Plan) printGrowth(w io.Writer) {
 	for _, t := range p.tables() {
 		head := fmt.Sprintf("%12s", "ε")
 		if p.Sum != nil {
-			head += "  against all owners"
+			head += "  against all others"
 		}
 		fmt.Fprintf(w, "\nε against %s\n%18s  %s\n", t.varied, t.axis, head)
 		for _, q := range t.points {

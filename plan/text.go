@@ -184,7 +184,7 @@ func relationWords(r *Relation) string {
 func (b *Bound) Text(w io.Writer) {
 	if n := b.Need; n != nil {
 		fmt.Fprintf(w, "Bound             the rows with which %s finds an (ε_g, ε_H)-second-order point, by P4 %s with this package's constants\n", b.Method, n.From)
-		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(b.Budget.Epsilon), chart.Exact(b.Budget.Delta), b.Budget.Adjacency)
+		printBudget(w, b.Budget, b.Against)
 		fmt.Fprintf(w, "Tolerances        ε_g = %.4g, ε_H = %.4g, in at most %s steps, but for a probability of %.2g\n", n.Gradient, n.Curvature, chart.Integer(n.Steps), n.Miss)
 		fmt.Fprintf(w, "Rows needed       %.0f; the table is declared to have %s\n", n.Rows, chart.Integer(b.Rows))
 		if n.Rows > float64(b.Rows) {
@@ -193,7 +193,7 @@ func (b *Bound) Text(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n", b.Method)
-	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(b.Budget.Epsilon), chart.Exact(b.Budget.Delta), b.Budget.Adjacency)
+	printBudget(w, b.Budget, b.Against)
 	fmt.Fprintf(w, "Counts on         μ = %.4g, L = %.4g, F(0) − F* ≤ %.4g\n", b.Mu, b.L, b.Start)
 	for _, t := range b.Trust {
 		fmt.Fprintf(w, "On trust          %s\n", t)
@@ -221,11 +221,19 @@ func (b *Bound) Text(w io.Writer) {
 	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods/gd.md)")
 }
 
+// printBudget prints a budget, and whom its ε is against where owners share the noise.
+func printBudget(w io.Writer, b privacy.Budget, against string) {
+	if against != "" {
+		against = ", against " + against + ", while masks hold"
+	}
+	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v%s\n", chart.Exact(b.Epsilon), chart.Exact(b.Delta), b.Adjacency, against)
+}
+
 // Text prints the Choice for people.
 func (e *Choice) Text(w io.Writer) {
 	fmt.Fprintf(w, "Method            %s: %s\n", e.Method, e.About)
 	if e.Budget.Epsilon > 0 {
-		fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v\n", chart.Exact(e.Budget.Epsilon), chart.Exact(e.Budget.Delta), e.Budget.Adjacency)
+		printBudget(w, e.Budget, e.Against)
 	}
 	if e.Columns != "" {
 		fmt.Fprintf(w, "Columns           %s\n", text.Indented(e.Columns, 104, 18))

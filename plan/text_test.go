@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 )
@@ -57,7 +59,14 @@ func TestGrowthOfShares(t *testing.T) {
 			}
 		}
 	}
-	var text, markdown, table strings.Builder
+	terms := method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
+	pub := oracle.Public{Dim: 3, Rows: 4000, Owners: 5, Colluders: 1, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 1, Smooth: 0.25}
+	choice, err := Explain("auto", method.Auto{}, pub, method.Objective{}, terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chosen, text, markdown, table strings.Builder
+	choice.Text(&chosen)
 	p.Text(&text)
 	if err := errors.Join(p.Markdown(&markdown), p.CSV(&table)); err != nil {
 		t.Fatal(err)
@@ -65,7 +74,8 @@ func TestGrowthOfShares(t *testing.T) {
 	const hub, all = "against the hub and any one other owner", "against all other owners together, or if masks were broken"
 	sum, alone := chart.AtMost(p.Epsilon, 6), chart.AtMost(*p.Sum.Alone, 6)
 	for _, c := range []struct{ in, want string }{
-		{text.String(), "             steps             ε  against all owners\n"},
+		{chosen.String(), "Budget            ε = 1 at δ = 1e-05, add-or-remove, " + hub + ", while masks hold\n"},
+		{text.String(), "             steps             ε  against all others\n"},
 		{text.String(), fmt.Sprintf("%12s  %18s  this plan\n", sum, alone)},
 		{markdown.String(), "It is " + hub + ", while masks hold; the last column is " + all + "."},
 		{markdown.String(), fmt.Sprintf("| **64** | **%s** | **%s** |\n", sum, alone)},

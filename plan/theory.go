@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -45,13 +46,22 @@ type Bound struct {
 	Method string         `json:"method"`
 	Budget privacy.Budget `json:"budget"`
 	*method.Forecast
-	*method.Need     // of P4's methods, instead
-	Rows         int `json:"rows"` // declared
+	*method.Need        // of P4's methods, instead
+	Rows         int    `json:"rows"`              // declared
+	Against      string `json:"against,omitempty"` // where owners share the noise: whom the budget's ε is against
+}
+
+// against names whom ε is against where owners share the noise; "": everybody.
+func against(pub oracle.Public) string {
+	if pub.Owners == 0 {
+		return ""
+	}
+	return text.Against(pub.Colluders)
 }
 
 // BoundOf asks theory about a method that is not configured yet.
 func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Bound, error) {
-	b := &Bound{Method: name, Budget: terms.Budget, Rows: pub.Rows}
+	b := &Bound{Method: name, Budget: terms.Budget, Rows: pub.Rows, Against: against(pub)}
 	var err error
 	if b.Need, err = method.Needed(m, pub, obj, terms); b.Need == nil && err == nil {
 		b.Forecast, err = method.Predict(m, pub, obj, terms)
@@ -71,6 +81,7 @@ type Choice struct {
 	Method   string         `json:"method"`
 	About    string         `json:"about"`
 	Budget   privacy.Budget `json:"budget"`
+	Against  string         `json:"against,omitempty"`  // where owners share the noise: whom its ε is against
 	Columns  string         `json:"columns,omitempty"`  // of the schema that are used, and why; "": all
 	Output   string         `json:"output,omitempty"`   // which iterate becomes the model, and why; "": as the spec says, or the tail average
 	Encoding string         `json:"encoding,omitempty"` // of numeric columns that name none, and why
@@ -84,5 +95,5 @@ func Explain(name string, m method.Method, pub oracle.Public, obj method.Objecti
 		return nil, err
 	}
 	out, err := method.Explain(m, pub, obj, terms)
-	return &Choice{Method: name, About: entry.About, Budget: terms.Budget, Explanation: out}, err
+	return &Choice{Method: name, About: entry.About, Budget: terms.Budget, Against: against(pub), Explanation: out}, err
 }

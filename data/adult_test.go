@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 	"github.com/sottodp/sotto/schema/schematest"
 )
@@ -87,6 +88,7 @@ func classCounts(tab *Table) []int {
 // TestRealFiles reads the benchmark datasets and compares shapes and label
 // counts with what their README states.
 func TestRealFiles(t *testing.T) {
+	race.Skip(t)
 	dir := needs.Data(t)
 	adult := mustLoad(t, adultSchema)
 	bank := mustParse(t, bankSchema)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/scatter"
 	"github.com/sottodp/sotto/schema"
 )
@@ -233,6 +234,7 @@ func TestImageSkeleton(t *testing.T) {
 
 // TestMNIST reads the real files: counts from the publisher's description.
 func TestMNIST(t *testing.T) {
+	race.Skip(t)
 	dir := filepath.Join(needs.Data(t), "mnist")
 	s := mustParse(t, strings.NewReplacer("rows: 3", "rows: 60000", "[2, 3]", "[28, 28]", `["7", "3"]`, `["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]`).Replace(pictures))
 	tab, _, err := readTable(context.Background(), admit(), s, filepath.Join(dir, "train-images-idx3-ubyte.gz"), Options{Rows: 60000})

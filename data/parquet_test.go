@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // fileText is the CSV of the first rows of the files that other programs wrote.
@@ -260,6 +261,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 // TestParquetNumbersAreNotBelieved: no damaged byte, and no size, number of values or length of a run that is made huge, takes
 // memory that the file does not fill.
 func TestParquetNumbersAreNotBelieved(t *testing.T) {
+	race.Skip(t)
 	s := mustParse(t, small)
 	var rows []dictParquet
 	for i := range 20 {

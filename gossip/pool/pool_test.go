@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
@@ -436,6 +437,7 @@ func TestLostCharge(t *testing.T) {
 
 // A process that ends at any call of the owner's disk, with the power or without, is followed by another that goes on.
 func TestRestartsOfTheDisk(t *testing.T) {
+	race.Skip(t)
 	for _, fault := range []simdisk.Fault{simdisk.Kill, simdisk.Drop, simdisk.Torn} {
 		for call := 0; ; call++ {
 			c := newCrowd(t, 2)

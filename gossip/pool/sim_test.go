@@ -1104,6 +1104,7 @@ func TestSimulatedSums(t *testing.T) {
 
 // A schedule is the same each time.
 func TestSimulatedSumsRepeat(t *testing.T) {
+	race.Skip(t)
 	for seed := range uint64(30) {
 		first, again := simulate(t, seed, ""), simulate(t, seed, "")
 		slices.Sort(first.events) // of one instant, any order
@@ -1116,6 +1117,7 @@ func TestSimulatedSumsRepeat(t *testing.T) {
 
 // Planted bugs are found.
 func TestSimulatedSumsFindBugs(t *testing.T) {
+	race.Skip(t)
 	for bug, within := range map[string]int{sameNoise: 100, noShare: 20, twoRosters: 2000, noTranscript: 1000, noEnd: 1000, lateCharge: 20} {
 		n, found := 0, ""
 		for ; n < within && found == ""; n++ {

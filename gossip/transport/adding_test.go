@@ -117,6 +117,7 @@ func TestHubAdds(t *testing.T) {
 		}
 	}
 	// Totals stay, for an owner that comes back.
+	again()
 	for attempt := range attempts {
 		if o := outcomeOf(t, clients[0], s.network, s.config, attempt, 1); len(o.Total) != 8*(sumFloats+1) {
 			t.Errorf("attempt %d: the hub lost a total", attempt)

@@ -228,7 +228,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			t.Errorf("%s: %v", fault, err)
 		}
 	}
-	if _, err := ParseFault("nothing"); err == nil || !strings.Contains(err.Error(), "clip, divisor, noise, parts, sample, twice") {
+	if _, err := ParseFault("nothing"); err == nil || !strings.Contains(err.Error(), "clip, divisor, noise, parts, rerun, sample, share, twice") {
 		t.Errorf("an unknown fault: %v", err)
 	}
 }

@@ -193,6 +193,7 @@ func anyPLD() *rapid.Generator[privacy.Event] {
 // TestPLDProperties: the bracket is one, order and nesting do not matter, RDP is
 // not below, and more releases cost more.
 func TestPLDProperties(t *testing.T) {
+	race.Skip(t)
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
 		if draws++; draws > 10 {

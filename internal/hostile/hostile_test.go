@@ -243,8 +243,8 @@ func child(what string) {
 		panic(err)
 	}
 	// Linux counts private memory that may be written, so neither the program nor mapped files. The collector tries to
-	// remain below the limit; what is live above it ends the process.
-	debug.SetMemoryLimit(memory * 3 / 4)
+	// remain below its own limit, and 70 MB are not the heap's; what is live above the limit of the system ends the process.
+	debug.SetMemoryLimit(memory * 5 / 8)
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}); err != nil {
 		panic(err)
 	}

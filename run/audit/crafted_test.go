@@ -21,7 +21,15 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-var long = flag.Bool("long", false, "audit 1,120 correct runs: some minutes")
+var long = flag.Bool("long", false, "audit 1,120 correct runs, and faults with more seeds: some minutes")
+
+// seeds is how many seeds a test has: few, or all with -long.
+func seeds(few, all int) int {
+	if *long {
+		return all
+	}
+	return few
+}
 
 func craft(t *testing.T, job *run.Job, seed int, fault Fault, runs int) *Result {
 	t.Helper()

@@ -49,7 +49,7 @@ func Prepare(spec *Spec) (*Job, error) {
 	return prepare(spec)
 }
 
-// PreparePlan settles a spec for its plan, also one of a network whose owners add up masked sums.
+// PreparePlan settles a spec for its plan or an audit, also one of a network whose owners add up masked sums.
 func PreparePlan(spec *Spec) (*Job, error) {
 	if !spec.Summed() {
 		return Prepare(spec)

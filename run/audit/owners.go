@@ -13,13 +13,11 @@ import (
 // hub makes the owners give up the first attempts, as many as the spec allows, after it has read their totals: the plan is charged for those, too.
 // There are no masks here: that they hide all but the total is proved and tested in gossip/mask.
 type owners struct {
-	rows     *canaries
-	by       *listener
-	honest   int     // owners whose shares are in a total
-	retries  int     // attempts that will still be given up
-	fault    Fault   // FaultShare or FaultRerun
-	reused   []int64 // noise of an attempt that was given up
-	released []float64
+	rows    *canaries
+	by      *listener
+	honest  int     // owners whose shares are in a total
+	retries int     // attempts that will still be given up
+	reused  []int64 // FaultRerun: the noise of an attempt that was given up
 }
 
 // together makes the trainer one of owners who add up masked sums, if its job is of such a network. c has the trainer's records.
@@ -31,7 +29,7 @@ func together(t *run.Trainer, c *canaries, l *listener) {
 	sum.Owner, sum.Rows = 0, make([]int, len(sum.Rows))
 	sum.Rows[0] = t.Job.Sum.Total()
 	job.Sum = &sum
-	o := &owners{rows: c, by: l, honest: len(sum.Names) - sum.Colluders, retries: sum.Retries, fault: c.fault}
+	o := &owners{rows: c, by: l, honest: len(sum.Names) - sum.Colluders, retries: sum.Retries}
 	if c.fault == FaultShare {
 		o.honest--
 	}
@@ -62,7 +60,7 @@ func (o *owners) Sum(_ context.Context, _ [32]byte, n int, part func() ([]int64,
 		return total, nil
 	}
 	set := o.rows.set
-	if o.fault == FaultRerun {
+	if o.rows.fault == FaultRerun {
 		if o.reused == nil {
 			o.reused = make([]int64, n)
 			for j := range total {
@@ -78,10 +76,10 @@ func (o *owners) Sum(_ context.Context, _ [32]byte, n int, part func() ([]int64,
 		return total, nil
 	}
 	o.retries--
-	o.released = o.released[:0]
-	for _, v := range total {
-		o.released = append(o.released, float64(v)*set.unit/o.by.from.Size(o.by.Public().Rows))
+	size, released := o.by.from.Size(o.by.Public().Rows), make([]float64, n)
+	for j, v := range total {
+		released[j] = float64(v) * set.unit / size
 	}
-	o.by.heard(o.released, o.by.asked, o.by.from)
+	o.by.heard(released, o.by.asked, o.by.from)
 	return nil, private.ErrGivenUp
 }

@@ -14,13 +14,13 @@ import (
 
 func dataCommand() *cobra.Command {
 	c := &cobra.Command{Use: "data", Short: "Pack tables, describe them"}
-	c.AddCommand(packCommand(), infoCommand())
+	c.AddCommand(packCommand(), infoCommand(), keyCommand())
 	group(c)
 	return c
 }
 
 func packCommand() *cobra.Command {
-	var schemaPath, dataPath, outPath, label string
+	var schemaPath, dataPath, outPath, label, rowKey string
 	var opt data.Options
 	var force bool
 	var bits int
@@ -37,7 +37,10 @@ models train in about half of the time. It is for dense tables of up to 4,096 fe
 Digits that do not fit are cut off, so results are close to those of the table, not the
 same. What needs float32, such as a network, gets such rows in memory.
 
-The file holds the rows. Guard it as you guard the table.`,
+The file holds the rows. Guard it as you guard the table. It also holds hashes of the
+rows under a key of this machine's, so that the gate recognizes parts and copies of it
+(docs/explanation/privacy.md). A worker's shard needs those of its coordinator instead:
+--row-key names the file that sotto data key writes there.`,
 		Example: "  sotto data pack --schema schema.yaml --data patients.csv.gz --out patients.pack\n  sotto fit sotto.yaml --data patients.pack",
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -65,6 +68,11 @@ The file holds the rows. Guard it as you guard the table.`,
 				return err
 			}
 			gate := access.Gate{Notice: warner(c), Dropped: run.Dropped(warner(c), *accept)}
+			if rowKey != "" {
+				if gate.PackKey, err = access.ReadKey(rowKey); err != nil {
+					return &run.InputError{Where: "--row-key", Err: err}
+				}
+			}
 			_, err = gate.Pack(c.Context(), s, dataPath, outPath, opt)
 			return err
 		},
@@ -75,9 +83,34 @@ The file holds the rows. Guard it as you guard the table.`,
 	c.Flags().StringVar(&opt.Labels, "labels", "", labelsUsage)
 	c.Flags().StringVar(&label, "label", "", labelUsage)
 	c.Flags().BoolVar(&opt.Unlabeled, "unlabelled", false, "leave the labels out, as for rows to predict")
+	c.Flags().StringVar(&rowKey, "row-key", "", "file of another machine's key of row hashes (sotto data key)")
 	c.Flags().IntVar(&bits, "bits", 32, "32, or 16 for rows of half the size")
 	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
 	c.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	return c
+}
+
+func keyCommand() *cobra.Command {
+	var outPath string
+	c := &cobra.Command{
+		Use:   "key --out FILE",
+		Short: "Write this machine's key of row hashes, to pack a worker's shard with",
+		Long: `Key writes the key under which this machine hashes rows, for sotto data pack --row-key on
+a worker of the same owner: the coordinator compares packed shards by such hashes. Who has
+the key and a packed table can test whether a row is in it. Delete the file after use.`,
+		Example: "  sotto data key --out row.key\n  sotto data pack --schema schema.yaml --data part1.csv --row-key row.key --out part1.pack",
+		Args:    args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if outPath == "" {
+				return usageError("--out FILE is needed")
+			}
+			if err := newfile.Check(outPath, false); err != nil {
+				return err
+			}
+			return access.WriteKey(outPath)
+		},
+	}
+	c.Flags().StringVar(&outPath, "out", "", "file to write, a new one (required)")
 	return c
 }
 

@@ -40,6 +40,7 @@ var failures = []failure{
 	{"interrupted", exitInterrupted, is(run.ErrInterrupted, run.ErrNotBegun, context.Canceled)},
 
 	{"content-protected", exitBudget, is(access.ErrProtected)},
+	{"cannot-compare", exitBudget, is(access.ErrCannotTell)},
 	{"test-overlaps-training", exitBudget, is(access.ErrOverlap)},
 	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
 	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},

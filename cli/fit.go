@@ -84,7 +84,6 @@ func addAcceptDropped(f *pflag.FlagSet) *bool {
 }
 
 func addOverlaps(f *pflag.FlagSet) {
-	f.Bool("test-overlaps", false, "asserts that test rows which equal training rows belong to other people; the report says so")
 }
 
 // addOutput declares the flags that choose what a command prints.
@@ -161,7 +160,7 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 			over = append(over, run.Override{Path: s.field, Value: v, From: "--" + s.flag})
 		}
 	}
-	for _, flag := range []string{"lab", "accept-delta", "accept-dropped", "test-overlaps"} {
+	for _, flag := range []string{"lab", "accept-delta", "accept-dropped"} {
 		if f.Changed(flag) {
 			yes, _ := f.GetBool(flag)
 			over = append(over, run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
@@ -230,7 +229,6 @@ once, continues it, and does nothing when the run is finished.
 			env.MetricsTimings = m.timings
 			env.Ledger, _ = c.Flags().GetString("ledger")
 			env.Void, _ = c.Flags().GetBool("void")
-			env.TestOverlaps, _ = c.Flags().GetBool("test-overlaps")
 		case len(args) == 0 && c.Flags().NFlag() == 0:
 			return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
 		default:
@@ -265,7 +263,7 @@ once, continues it, and does nothing when the run is finished.
 				}
 				if begun {
 					resume, dir = spec.Out, spec.Out
-					env.Ledger, env.Void, env.TestOverlaps, env.MetricsTimings = spec.Ledger, spec.Void, spec.TestOverlaps, spec.MetricsTimings
+					env.Ledger, env.Void, env.MetricsTimings = spec.Ledger, spec.Void, spec.MetricsTimings
 				}
 			}
 		}
@@ -340,12 +338,12 @@ func serveFit(c *cobra.Command, m *meters, job *run.Job, resume string, env *run
 func onlyResume(c *cobra.Command, args []string) error {
 	given := strings.Join(args, " ")
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "test-overlaps", "owner-log", "metrics", "health", "metrics-timings"}, f.Name) {
+		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "owner-log", "metrics", "health", "metrics-timings"}, f.Name) {
 			given = "--" + f.Name
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --test-overlaps, --owner-log, --metrics, --metrics-timings and --health is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --owner-log, --metrics, --metrics-timings and --health is allowed", given)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type batch struct {
 	badIn   []bool        // of each of the encoder's columns: a cell of it makes a row bad
 	clamped []int         // values that were clamped, by column; at 0 those of a table without columns
 	raw     []uint64      // hashes of the raw rows
+	moved   []uint64      // those by position
 	err     error         // what ended the reading after these rows, io.EOF at the end; nil: there may be more
 }
 
@@ -44,8 +45,8 @@ func (b *batch) fill(piece RowReader, row *Row) {
 	b.clamped = append(b.clamped[:0], make([]int, len(row.cols)+1)...)
 	b.badIn = append(b.badIn[:0], make([]bool, len(row.cols))...)
 	if row.raw != nil {
-		row.raw.rows = b.raw[:0]
-		defer func() { b.raw = row.raw.rows }()
+		row.raw.rows, row.raw.positions = b.raw[:0], b.moved[:0]
+		defer func() { b.raw, b.moved = row.raw.rows, row.raw.positions }()
 	}
 	for {
 		row.begin() // not every record gets as far as the encoder
@@ -152,6 +153,9 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 		}
 	}
 	r.raw, r.end = append(r.raw, b.raw...), b.err
+	for _, h := range b.moved {
+		r.positions.Add(h)
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/twins"
 )
 
 // A Gate decides whether a table may be used. Read returns only tables that its gate has admitted, as the
@@ -44,7 +45,14 @@ type Content struct {
 	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
 	// has no key, and for a packed table without hashes under this key.
 	Rows []uint64
+	// Positions are hashes under the same key that leave out the columns' names: of the cells in the order of the file, the label last.
+	// So they find rows that come without names, as an array does. They are the least ones; nil where Rows is, for a packed table, and
+	// for a format without columns.
+	Positions *twins.Sketch
 }
+
+// positionRows is the number of distinct rows of Content.Positions.
+const positionRows = 8192
 
 // A RowKey is a secret key of hashes of raw rows, which lives in the owner's state.
 type RowKey struct {
@@ -58,7 +66,7 @@ type RowKey struct {
 // under a key (R4).
 type RowSum [5]uint64
 
-// SumRows returns the sum of hashes of raw rows. They have to be under one key, which SumKey is.
+// SumRows returns the sum of hashes of raw rows. They have to be under one key.
 func SumRows(rows []uint64) (s RowSum) {
 	var row [8]byte
 	for _, h := range rows {
@@ -92,13 +100,6 @@ func (s RowSum) Digest() [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// SumKey is the key of hashes of raw rows that several machines add up. It is public, so that the sum is the same in each run; what
-// is made with it is as secret as a digest of the rows.
-func SumKey() *RowKey {
-	secret := sha256.Sum256([]byte("sotto: hashes of rows that machines add up/1"))
-	return &RowKey{Secret: secret[:]}
-}
-
 // A rowHasher makes a keyed hash of each raw row: of all its cells, those of ignored columns included, in
 // the order of the columns' names, numbers by their value. Thus the same row has the same
 // hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
@@ -116,6 +117,11 @@ type rowHasher struct {
 	numbers []float64 // of the cells of a row; NaN where there is none
 	rows    []uint64
 	text    *textHasher // for keys of earlier builds, in place of what follows
+
+	position  []int    // the same cells in the order of the file, the label last, as indices into order; nil: positions are not hashed
+	positions []uint64 // hashes by position, one for each row
+	cellEnd   []int    // in words, of the cells in the order of their names
+	moved     []uint64 // words by position
 
 	head   uint64
 	words  []uint64      // of a row
@@ -156,15 +162,15 @@ func (h *rowHasher) clone() *rowHasher {
 		return nil
 	}
 	c := newRowHasher(h.key)
-	c.order, c.numbers, c.head = h.order, make([]float64, len(h.order)), h.head
+	c.order, c.numbers, c.head, c.position = h.order, make([]float64, len(h.order)), h.head, h.position
 	if h.text != nil {
 		c.text.columns(h.text.text[:h.text.head], len(h.order))
 	}
 	return c
 }
 
-// columns says which column each cell belongs to.
-func (h *rowHasher) columns(names []string) {
+// columns says which column each cell belongs to, and which is the label's.
+func (h *rowHasher) columns(names []string, label string) {
 	if h == nil {
 		return
 	}
@@ -180,6 +186,15 @@ func (h *rowHasher) columns(names []string) {
 	sum := sha256.Sum256(all)
 	if h.head = binary.LittleEndian.Uint64(sum[:]); h.text != nil {
 		h.text.columns(sum[:8], len(names))
+		return
+	}
+	h.position = make([]int, len(names))
+	for k, i := range h.order {
+		h.position[i] = k
+	}
+	if i := slices.Index(names, label); i >= 0 {
+		k := h.position[i]
+		h.position = append(slices.Delete(h.position, i, i+1), k)
 	}
 }
 
@@ -201,7 +216,9 @@ func (h *rowHasher) cells(cells []string) []float64 {
 			h.numbers[i] = math.NaN()
 			words = appendCellWords(words, cells[i])
 		}
+		h.cellEnd = append(h.cellEnd, len(words))
 	}
+	h.addMoved(words)
 	h.add(words)
 	return h.numbers
 }
@@ -227,7 +244,9 @@ func (h *rowHasher) values(values []Value) {
 		default:
 			words = appendWords(words, "")
 		}
+		h.cellEnd = append(h.cellEnd, len(words))
 	}
+	h.addMoved(words)
 	h.add(words)
 }
 
@@ -272,32 +291,53 @@ func (h *rowHasher) libsvm(line []byte) {
 const (
 	headIDX    = 'i' | 'd'<<8 | 'x'<<16
 	headLIBSVM = 'l' | 'i'<<8 | 'b'<<16 | 's'<<24 | 'v'<<32 | 'm'<<40
+
+	headPositions = 'p' | 'o'<<8 | 's'<<16 // of cells without names
 )
 
 // begin begins the words of a row. The second is their number.
-func (h *rowHasher) begin(head uint64) []uint64 { return append(h.words[:0], head, 0) }
+func (h *rowHasher) begin(head uint64) []uint64 {
+	h.cellEnd = append(h.cellEnd[:0], 2)
+	return append(h.words[:0], head, 0)
+}
+
+// addMoved hashes the words of a row's cells by position.
+func (h *rowHasher) addMoved(words []uint64) {
+	moved := append(h.moved[:0], headPositions, 0)
+	for _, k := range h.position {
+		moved = append(moved, words[h.cellEnd[k]:h.cellEnd[k+1]]...)
+	}
+	h.moved = moved
+	h.positions = append(h.positions, h.hash(moved))
+}
 
 // add hashes the words of a row.
 func (h *rowHasher) add(words []uint64) {
-	words[1] = uint64(len(words))
-	if len(words)%2 != 0 {
-		words = append(words, 0)
-	}
 	h.words = words
-	if len(words) > len(h.secret) {
-		h.grow(len(words))
+	h.rows = append(h.rows, h.hash(words))
+}
+
+// hash completes the words of a row, and hashes them.
+func (h *rowHasher) hash(words []uint64) uint64 {
+	words[1] = uint64(len(words))
+	if len(words) >= len(h.secret) {
+		h.grow(len(words) + 1)
 	}
 	var hi, lo, carry uint64
-	secret := h.secret[:len(words)]
-	for i := 1; i < len(words); i += 2 {
-		a, b := bits.Mul64(words[i-1]+secret[i-1], words[i]+secret[i])
+	secret := h.secret[:len(words)+1]
+	for i := 1; i <= len(words); i += 2 {
+		second := secret[i]
+		if i < len(words) { // otherwise that of a zero
+			second += words[i]
+		}
+		a, b := bits.Mul64(words[i-1]+secret[i-1], second)
 		lo, carry = bits.Add64(lo, b, 0)
 		hi, _ = bits.Add64(hi, a, carry)
 	}
 	binary.LittleEndian.PutUint64(h.sum[:], lo)
 	binary.LittleEndian.PutUint64(h.sum[8:], hi)
 	h.block.Encrypt(h.sum[:], h.sum[:])
-	h.rows = append(h.rows, binary.LittleEndian.Uint64(h.sum[:]))
+	return binary.LittleEndian.Uint64(h.sum[:])
 }
 
 // grow makes at least n secret words.

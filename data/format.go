@@ -207,7 +207,7 @@ func some(names []string) string {
 // Cells says which columns the cells of a row belong to, and where among them each column of
 // the schema is. Without this call they are the columns of the schema in their order.
 func (in *Input) Cells(names []string, at []int) {
-	in.row.raw.columns(names)
+	in.row.raw.columns(names, in.row.label.name)
 	in.row.names = names
 	in.row.place = in.row.place[:0]
 	for i, c := range in.Schema.Columns {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/twins"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -136,6 +138,19 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 	return b.table, stats, nil
 }
 
+// Fits checks that a table is there and has the columns of the schema. It reads no row, and nothing that can be read once only.
+func Fits(ctx context.Context, s *schema.Schema, path string, opt Options) error {
+	if IsPacked(path) || readfile.Inherited(path) {
+		return nil
+	}
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s)}}
+	rows, err := openRows(ctx, in)
+	if err != nil {
+		return err
+	}
+	return rows.Close()
+}
+
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
 func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
@@ -143,7 +158,7 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	if in.row.tally = opt.Tally; opt.Tally != nil {
 		opt.Tally.columns = make([]columnTally, len(in.row.cols))
 	}
-	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}}
+	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}, positions: twins.Least{Most: positionRows}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -158,22 +173,27 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	if err := opt.dropped(path, &r.stats); err != nil {
 		return nil, nil, err
 	}
+	c := &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil))}
 	if s, ok := rows.(*several); ok {
-		return &r.stats, s.content(r.raw), nil
+		c = s.content()
 	}
-	return &r.stats, &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil)), Rows: r.raw}, nil
+	if c.Rows = r.raw; in.row.raw != nil && in.row.raw.text == nil && s.Format.Kind == schema.KindCSV {
+		c.Positions = r.positions.Sketch()
+	}
+	return &r.stats, c, nil
 }
 
 // A reader is one call of Read.
 type reader struct {
 	*Input
-	build *builder
-	stats LoadStats
-	raw   []uint64      // hashes of the raw rows
-	first *config.Error // the first bad row, under on_bad_row: stop
-	bad   int           // rows that are bad, under on_bad_row: stop
-	badIn []bool        // entries of the row's cols: those with a cell that makes a row bad, likewise
-	end   error         // what ended the reading: io.EOF, or an error
+	build     *builder
+	stats     LoadStats
+	raw       []uint64      // hashes of the raw rows
+	positions twins.Least   // those by position
+	first     *config.Error // the first bad row, under on_bad_row: stop
+	bad       int           // rows that are bad, under on_bad_row: stop
+	badIn     []bool        // entries of the row's cols: those with a cell that makes a row bad, likewise
+	end       error         // what ended the reading: io.EOF, or an error
 }
 
 // finish checks and completes what was read.

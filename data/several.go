@@ -161,8 +161,8 @@ func (s *several) Close() error {
 }
 
 // content is that of the whole table. It does not depend on the order of the files.
-func (s *several) content(rows []uint64) *Content {
-	c := &Content{Rows: rows, Parts: s.digests}
+func (s *several) content() *Content {
+	c := &Content{Parts: s.digests}
 	sorted := slices.Clone(s.digests)
 	slices.SortFunc(sorted, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	h := sha256.New()

@@ -10,7 +10,6 @@ func Fields() []config.Block {
 			config.NewField("data", "path, or list of paths", "required by `fit`", "the table to train on, in one of the [formats](#formats-of-tables); [several files](#several-files) are one table"),
 			config.NewField("labels", "path", "by name", "the labels of `data`, for images (IDX)"),
 			config.NewField("test_labels", "path", "by name", "likewise, of `test`"),
-			config.NewField("test_overlaps", "true or false", "false", "asserts that test rows which equal training rows are other people's ([why](../explanation/privacy.md#one-gate-to-the-rows)); the report states it"),
 			config.NewField("test", "path, or list of paths", "none", "a table to score the model on; see below"),
 			config.NewField("holdout", "number above 0, up to 0.5", "none", "the share of the units that is not trained on, but scored privately; see [A holdout](#a-holdout)"),
 			config.NewField("schema", "path", "required", "the public description of the table; a packed table holds its own and may be named here"),

@@ -31,14 +31,14 @@ import (
 
 // Env is what surrounds a run. Every field may be left out.
 type Env struct {
-	Version            string         // of Sotto, for run.json
-	Workers            int            // goroutines of a large pass; 0: one per core
-	Shards             *Shards        // hold the rows, instead of the spec's data; nil: none
-	Ledger             string         // Resume only: the ledger, if it has moved or needs a password
-	Void, TestOverlaps bool           // Resume only: assertions (Spec) that the run did not need when it began
-	MetricsTimings     bool           // Resume only: times are served as metrics, also where they were not before
-	Progress           func(Progress) // receives durable steps, about twice a second
-	Notice             func(string)   // receives what only the owner of the data may see
+	Version        string         // of Sotto, for run.json
+	Workers        int            // goroutines of a large pass; 0: one per core
+	Shards         *Shards        // hold the rows, instead of the spec's data; nil: none
+	Ledger         string         // Resume only: the ledger, if it has moved or needs a password
+	Void           bool           // Resume only: an assertion (Spec) that the run did not need when it began
+	MetricsTimings bool           // Resume only: times are served as metrics, also where they were not before
+	Progress       func(Progress) // receives durable steps, about twice a second
+	Notice         func(string)   // receives what only the owner of the data may see
 
 	// Report writes the report of a run that has ended (report.Write), with what the ledger holds of the dataset by then; nil
 	// of a lab run. It is called before the settlement, which seals the report with the other files.

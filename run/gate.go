@@ -103,7 +103,7 @@ func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Void, g.TestOverlaps = spec.Void || s.env.Void, spec.TestOverlaps
+	g.Void = spec.Void || s.env.Void
 	g.Dropped = Dropped(s.notice, s.admitted || spec.AcceptDropped)
 	switch {
 	case !spec.Lab:

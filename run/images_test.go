@@ -64,7 +64,7 @@ func TestImageExamples(t *testing.T) {
 		}
 		return info, out
 	}
-	info, out := fit("apart", test, "test_overlaps: true") // lines are few, so many are equal
+	info, out := fit("apart", test, "") // lines are few, so many are equal
 	scores := info.Result.Test
 	if a := *scores.Accuracy; a < 0.9 {
 		t.Errorf("accuracy %v on lines above and below", a)

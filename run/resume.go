@@ -175,7 +175,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		}
 	}
 	job := s.Job
-	job.Spec.Void, job.Spec.TestOverlaps = job.Spec.Void || env.Void, job.Spec.TestOverlaps || env.TestOverlaps
+	job.Spec.Void = job.Spec.Void || env.Void
 	job.Spec.MetricsTimings = job.Spec.MetricsTimings || env.MetricsTimings
 	info.Assertions = job.Spec.Assertions()
 	switch away := env.Shards; {

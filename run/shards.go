@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
@@ -18,7 +17,13 @@ import (
 // Shards are the parts of a table on other machines of its owner, and the channel to them.
 type Shards struct {
 	Secret  *remote.Secret
-	Carrier remote.Carrier
+	Carrier Carrier
+}
+
+// A Carrier also gives workers the gate's request when they come, before they read their rows.
+type Carrier interface {
+	remote.Carrier
+	Request(*access.Request)
 }
 
 // Terms are what a coordinator and its shards must agree on, each hashed.
@@ -68,35 +73,29 @@ func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string
 	if err != nil {
 		return nil, err
 	}
-	if s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms); err != nil {
-		if refused := (*remote.Refused)(nil); errors.As(err, &refused) {
-			err = &InputError{Err: refused}
-		}
+	request, err := gate.Request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.env.Shards.Carrier.Request(request)
+	s.shards, err = remote.Open(ctx, s.env.Shards.Secret, s.env.Shards.Carrier, s.Job.Facts, terms, access.SentSize)
+	s.env.Shards.Carrier.Request(request.Over())
+	if refused := (*remote.Refused)(nil); errors.As(err, &refused) && refused.Protected {
+		return nil, fmt.Errorf("%w: %w", access.ErrProtected, refused)
+	} else if refused != nil {
+		return nil, &InputError{Err: refused}
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Public under replace-one (R9).
 	if n := s.shards.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
 		return nil, inputError("", "%s: found %d in %s together; allowed is exactly %d, the number in the schema, under replace-one", s.Job.Schema.Counted(), n, shardsOf(len(s.shards.Digests())), s.Job.Facts.Rows)
 	}
-	s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests(), s.shards.Units(), s.unordered()...)
+	if s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(s.shards.Digests()), s.shards.Digests(), s.shards.Compared(), s.shards.Units()); err != nil {
+		s.shards.Refuse(ctx)
+	}
 	return map[string]int{"rows": s.shards.Rows()}, err
-}
-
-// unordered is the digest of all rows, however they are divided and ordered; none if there are no rows, or if a shard does not know its
-// own.
-func (s *Session) unordered() (digests [][sha256.Size]byte) {
-	var all data.RowSum
-	for i := range s.shards.Digests() {
-		sum, ok := s.shards.SumOf(i)
-		if !ok {
-			return nil
-		}
-		all.Add(data.RowSum(sum))
-	}
-	if all == (data.RowSum{}) {
-		return nil // no rows belong to nobody
-	}
-	return [][sha256.Size]byte{all.Digest()}
 }
 
 // together returns the digest of a table in parts: for one part, its own.

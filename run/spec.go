@@ -29,7 +29,7 @@ type Spec struct {
 	Test       string // optional: rows that need no protection, scored without noise
 	Labels     string // of Data, where they are in a file of their own that does not have the usual name
 	TestLabels string // of Test, likewise
-	// TestOverlaps asserts that test rows which equal training rows are other people's.
+	// TestOverlaps is an assertion of runs that builds before November 2026 began: test rows which equal training rows are other people's.
 	TestOverlaps bool
 	Schema       string // required
 	Label        string // the column to predict, if it is not the schema's label
@@ -222,7 +222,6 @@ type specFile struct {
 	Out           string      `yaml:"out"`
 	AcceptDelta   bool        `yaml:"accept_delta"`
 	AcceptDropped bool        `yaml:"accept_dropped"`
-	TestOverlaps  bool        `yaml:"test_overlaps"`
 
 	Disclosure *runlog.Statements `yaml:"disclosure"`
 
@@ -253,7 +252,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		return nil, err
 	}
 	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed, Holdout: f.Holdout,
-		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, TestOverlaps: f.TestOverlaps, Disclosure: f.Disclosure}
+		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, Disclosure: f.Disclosure}
 	for _, p := range []struct {
 		key      string
 		text     string

@@ -47,6 +47,9 @@ var table = map[string][]string{
 	"internal/audit": {},
 	"internal/lbfgs": {},
 
+	// Equal rows of one person, and of two.
+	"internal/twins": {},
+
 	// Lists that programs of other modules add to.
 	"internal/registry": {},
 
@@ -88,7 +91,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
+	"data":            join(words, []string{"config", "schema", "internal/twins", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
 	"data/source":     {"config", "data", "schema", "internal/postgres", "internal/readfile"},
 	"method/schedule": {"privacy", "privacy/account"},
 
@@ -112,8 +115,8 @@ var table = map[string][]string{
 	"method":         join(privacys, []string{"internal/kern", "oracle", "method/reg", "method/schedule", "method/secondorder", "internal/registry"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule", "internal/registry"}),
 	"oracle/private": join(public, []string{"data", "model", "oracle/perturb"}),
-	"oracle/perturb": join(public, []string{"internal/lbfgs"}), // bounds and solvers: no data
-	"oracle/remote":  join(public, []string{"oracle/private"}), // no data: a shard is given a Summer
+	"oracle/perturb": join(public, []string{"internal/lbfgs"}),                   // bounds and solvers: no data
+	"oracle/remote":  join(public, []string{"internal/twins", "oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
@@ -132,7 +135,7 @@ var table = map[string][]string{
 	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "run/runlog"},
 
 	// The gate to tables.
-	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/newfile", "internal/readfile"},
+	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
 	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),

@@ -89,7 +89,7 @@ func (f *farm) Ask(_ context.Context, questions [][]byte, take func(int, []byte)
 
 func (f *farm) open(t testing.TB) *remote.Shards {
 	t.Helper()
-	s, err := remote.Open(t.Context(), f.secret, f, f.cfg.Facts, nil)
+	s, err := remote.Open(t.Context(), f.secret, f, f.cfg.Facts, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/twins"
 )
 
 // hashed hashes rows, which are numbers, under the key of a session.
@@ -19,12 +21,12 @@ func hashed(rows []uint64, key uint64) []uint64 {
 
 // refused says whether shards with these rows are refused.
 func refused(key uint64, shards ...[]uint64) bool {
-	var sketches []sketch
-	tallies := make([][]tally, len(shards))
+	var sketches []twins.Sketch
+	tallies := make([][]twins.Tally, len(shards))
 	for i, rows := range shards {
-		sketches = append(sketches, sketchOf(hashed(rows, key)))
+		sketches = append(sketches, twins.Of(hashed(rows, key)).Least(sketchRows))
 		for _, others := range shards {
-			tallies[i] = append(tallies[i], sketches[i].with(hashed(others, key)))
+			tallies[i] = append(tallies[i], twins.Compare(sketches[i], twins.Of(hashed(others, key))))
 		}
 	}
 	_, _, found := twice(sketches, tallies)
@@ -122,60 +124,32 @@ func TestSharedRows(t *testing.T) {
 	}
 }
 
-// Evidence is at most 1 on average for each row that two shards have twice together: whatever the chance p that either of the two is the
-// one shard's.
-func TestEvidence(t *testing.T) {
-	for x := 1.0; x >= 0x1p-11; x /= 2 {
-		for y := 1.0; y >= 0x1p-11; y /= 2 {
-			for p := 0.0; p <= 1; p += 1.0 / 64 {
-				if mean := p*p*(1-x) + (1-p)*(1-p)*(1-y) + 2*p*(1-p)*(1+math.Sqrt(x*y)); mean > 1+1e-12 {
-					t.Errorf("x %v, y %v, p %v: the mean is %v", x, y, p, mean)
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		tally
-		from, to float64
-	}{
-		{tally{}, 0, 0},
-		{tally{both: 47}, 47*math.Ln2 - math.Log(144), 47 * math.Ln2},
-		{tally{theirs: 9}, -math.Log(144), 0},
-		{tally{both: 100, theirs: 100, ours: 100}, -math.Log(144), 0},
-		{tally{theirs: 1 << 31, ours: 1 << 31}, never, 0},
-	} {
-		if e := c.evidence(); math.IsNaN(e) || e < c.from || e > c.to {
-			t.Errorf("%+v: evidence %v; want %v to %v", c.tally, e, c.from, c.to)
-		}
-	}
-}
-
 // A sketch has one size, whatever the rows, and counts as they do.
 func TestSketch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(63, 3))
 	for _, n := range []int{0, 1, 50, sketchRows, 9000} {
 		rows, others := hashed(rowsOf(n, population(rnd, 2, 90, 2)), 1), hashed(rowsOf(700, population(rnd, 2, 90, 2)), 1)
-		s := sketchOf(rows)
-		b := s.append(nil)
-		if again := readSketch(b); len(b) != sketchRows*sketchSize || !slices.Equal(again.rows, s.rows) || !slices.Equal(again.times, s.times) {
-			t.Errorf("%d rows: a sketch of %d bytes and %d rows comes back with %d", n, len(b), len(s.rows), len(again.rows))
+		s := twins.Of(rows).Least(sketchRows)
+		b := appendSketch(nil, s)
+		if again := readSketch(b); len(b) != sketchRows*sketchSize || !slices.Equal(again.Rows, s.Rows) || !slices.EqualFunc(again.Times, s.Times, func(a, b uint32) bool { return a == min(b, 3) }) || again.Last != s.Last {
+			t.Errorf("%d rows: a sketch of %d bytes and %d rows comes back with %d", n, len(b), len(s.Rows), len(again.Rows))
 		}
-		mine, theirs := times(rows, s.end()), times(others, s.end())
-		var want tally
+		mine, theirs := times(rows, s.Last), times(others, s.Last)
+		var want twins.Tally
 		for h, n := range mine {
 			switch m := theirs[h]; {
 			case n == 1 && m == 1:
-				want.both++
+				want.Both++
 			case n == 2 && m == 0:
-				want.theirs++
+				want.First++
 			}
 		}
 		for h, m := range theirs {
 			if m == 2 && mine[h] == 0 {
-				want.ours++
+				want.Last++
 			}
 		}
-		if got := s.with(others); got != want || readTally(got.append(nil)) != want {
+		if got := twins.Compare(s, twins.Of(others)); got != want || readTally(appendTally(nil, got)) != want {
 			t.Errorf("%d rows: %+v, want %+v", n, got, want)
 		}
 	}

@@ -39,9 +39,10 @@ type question struct {
 
 // A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep the last.
 type form struct {
-	Ask   private.Kind
-	Terms string // of a hello: what both sides must agree on, hashed, as JSON
-	Why   string // of a leave
+	Ask       private.Kind
+	Terms     string // of a hello: what both sides must agree on, hashed, as JSON
+	Why       string // of a leave
+	Protected bool   // of a leave: the gate refuses the rows
 
 	Sampler sample.Sampler
 	Clip    clip.Rule

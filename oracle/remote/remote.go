@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sottodp/sotto/internal/twins"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -42,7 +43,7 @@ type Shards struct {
 	session *session
 	from    []int // private: row at which a shard begins, and the end
 	digests [][32]byte
-	sums    [][5]uint64         // of their rows
+	compare [][]byte            // what the gate compares of them
 	is      [][sha256.Size]byte // what stands for each
 	units   [][idSize]byte      // hashes of the ids, until they are taken
 	forms   formCache
@@ -68,8 +69,9 @@ type Shards struct {
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the
 // coordinator; Open refuses other shards. If two shards hold the same rows, more equal ones than chance explains, or rows of one unit, it
-// tells their workers and returns a *Refused.
-func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte) (*Shards, error) {
+// tells their workers and returns a *Refused, as it does if a worker's own machine protects its rows. Each shard sends that many bytes
+// for the gate to compare ([Shards.Compared]).
+func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte, compared int) (*Shards, error) {
 	session, err := secret.newSession()
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
 	}
-	if most := largest(0) + carrier.Shards()*sketchRows*sketchSize; most > carrier.Largest() {
+	if most := largest(0) + carrier.Shards()*sketchRows*sketchSize + compared; most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; allowed are %d", carrier.Shards(), most, carrier.Largest())
 	}
 	agreed, err := json.Marshal(terms)
@@ -94,14 +96,14 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	}
 	rows := make([]int, carrier.Shards())
 	s.digests, s.is = make([][32]byte, len(rows)), make([][sha256.Size]byte, len(rows))
-	s.sums = make([][5]uint64, len(rows))
+	s.compare = make([][]byte, len(rows))
 	sketches := make([][]byte, len(rows))
 	err = s.ask(ctx, question{form: form{Ask: askHello, Terms: string(agreed)}}, func(i int, answer []byte) error {
-		if len(answer) != helloSize+sketchRows*sketchSize {
+		if len(answer) != helloSize+sketchRows*sketchSize+compared {
 			return errSealed
 		}
+		answer, s.compare[i] = answer[:len(answer)-compared], bytes.Clone(answer[len(answer)-compared:])
 		rows[i], s.digests[i] = int(binary.LittleEndian.Uint64(answer)), [32]byte(answer[8:])
-		binary.Decode(answer[8+32+32:], binary.LittleEndian, &s.sums[i])
 		s.is[i], sketches[i] = identity([32]byte(answer[8+32:]), terms), bytes.Clone(answer[helloSize:])
 		return nil
 	})
@@ -115,11 +117,21 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 		err = s.unitsApart(ctx, unitsOf(facts.Rows, len(rows)))
 	}
 	if refused := (*Refused)(nil); errors.As(err, &refused) {
-		ctx, stop := context.WithTimeout(ctx, goodbye)
-		defer stop()
-		s.dismiss(ctx, refused.Why, refused.Shards...)
+		s.dismiss(ctx, form{Why: refused.Why}, refused.Shards...)
 	}
 	return s, err
+}
+
+// Compared is what each shard sent for the gate to compare.
+func (s *Shards) Compared() [][]byte { return s.compare }
+
+// Refuse tells all workers that the gate refuses their rows. It waits a little until they have heard.
+func (s *Shards) Refuse(ctx context.Context) {
+	all := make([]int, len(s.digests))
+	for i := range all {
+		all[i] = i
+	}
+	s.dismiss(ctx, form{Protected: true, Why: "the coordinator does not use these rows: its ledger protects them, or cannot compare them; its terminal says why"}, all...)
 }
 
 // apart checks that no two shards hold the same rows, or many: a record in two counts twice.
@@ -132,9 +144,9 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	if len(sketches) == 1 {
 		return nil
 	}
-	tallies := make([][]tally, len(sketches)) // of each sketch, at each shard
+	tallies := make([][]twins.Tally, len(sketches)) // of each sketch, at each shard
 	for i := range tallies {
-		tallies[i] = make([]tally, len(sketches))
+		tallies[i] = make([]twins.Tally, len(sketches))
 	}
 	err := s.ask(ctx, question{form: form{Ask: askShared}, more: slices.Concat(sketches...)}, func(j int, answer []byte) error {
 		if len(answer) != len(sketches)*tallySize {
@@ -148,7 +160,7 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	if err != nil {
 		return err
 	}
-	read := make([]sketch, len(sketches))
+	read := make([]twins.Sketch, len(sketches))
 	for i, b := range sketches {
 		read[i] = readSketch(b)
 	}
@@ -160,8 +172,8 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 
 const goodbye = 2 * time.Second // for workers that the coordinator refuses
 
-// helloSize is the bytes of the number of rows, their digest, their order and their sum in the answer to a hello.
-const helloSize = 8 + 32 + 32 + 5*8
+// helloSize is the bytes of the number of rows, their digest and their order in the answer to a hello.
+const helloSize = 8 + 32 + 32
 
 // unitsApart checks that no unit has rows in two shards: it would count as two. Each shard sends as many hashes as it may have units.
 func (s *Shards) unitsApart(ctx context.Context, most int) error {
@@ -218,12 +230,6 @@ func (s *Shards) RowsOf(i int) int { return s.from[i+1] - s.from[i] }
 // Digests of the shards' contents, in their order. They leave memory only under a key, as a table's
 // (R4).
 func (s *Shards) Digests() [][32]byte { return s.digests }
-
-// SumOf is the data.RowSum of shard i's rows: it does not depend on their order. False if the shard does not know it. It leaves
-// memory only under a key, as a digest does.
-func (s *Shards) SumOf(i int) (sum [5]uint64, ok bool) {
-	return s.sums[i], s.sums[i] != [5]uint64{} || s.RowsOf(i) == 0
-}
 
 // Format prints no more than what it is.
 func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards") }
@@ -293,7 +299,9 @@ func (s *Shards) open(i int, message []byte) ([]byte, error) {
 	case answerGood:
 		return text[1:], nil
 	case answerUnfit:
-		return nil, &Unfit{Said(text[1:])}
+		return nil, &Unfit{Why: Said(text[1:])}
+	case answerProtected:
+		return nil, &Refused{[]int{i}, fmt.Sprintf("shard %d of %d: its worker refuses: %s", i+1, len(s.questions), Said(text[1:])), true}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrShard, Said(text[1:]))
 }
@@ -316,8 +324,11 @@ func (s *Shards) of(shard int, err error) error {
 
 // dismiss tells the workers of these shards why they are not used. It waits until they have heard,
 // or the context ends.
-func (s *Shards) dismiss(ctx context.Context, why string, shards ...int) {
-	q := question{form: form{Ask: askLeave, Why: why}}
+func (s *Shards) dismiss(ctx context.Context, why form, shards ...int) {
+	ctx, stop := context.WithTimeout(ctx, goodbye)
+	defer stop()
+	why.Ask = askLeave
+	q := question{form: why}
 	form, err := s.forms.encode(q.form)
 	if err != nil {
 		return

@@ -65,7 +65,7 @@ func (f *farm) shard(i int) *Shard {
 		f.t.Cleanup(rows.Close)
 		s, err := NewShard(ShardConfig{
 			Rows: rows, Facts: f.cfg.Facts, Digest: sha256.Sum256([]byte{byte(i)}), Terms: f.terms,
-			Secret: secretOf(f.t, "farm"), Index: i, Count: len(f.tables),
+			Secret: secretOf(f.t, "farm"), Index: i, Count: len(f.tables), Compared: []byte{byte(i)},
 			Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(f.tables[i], key[:]) },
 		})
 		if err != nil {
@@ -109,7 +109,7 @@ func (f *farm) askOne(i int, question []byte) ([]byte, error) {
 
 func (f *farm) open(t testing.TB, ctx context.Context) *Shards {
 	t.Helper()
-	s, err := Open(ctx, secretOf(t, "farm"), f, f.cfg.Facts, f.terms)
+	s, err := Open(ctx, secretOf(t, "farm"), f, f.cfg.Facts, f.terms, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,14 +329,14 @@ func TestShardsRefuse(t *testing.T) {
 		}
 	}
 
-	_, err := Open(t.Context(), secretOf(t, "farm"), f, f.cfg.Facts, map[string][]byte{"schema": {1}, "model": {3}})
+	_, err := Open(t.Context(), secretOf(t, "farm"), f, f.cfg.Facts, map[string][]byte{"schema": {1}, "model": {3}}, 1)
 	if u := new(Unfit); !errors.As(err, &u) || !strings.Contains(err.Error(), "shard ") || !strings.Contains(err.Error(), "another model") {
 		t.Errorf("another model: %v", err)
 	}
-	if _, err := Open(t.Context(), secretOf(t, "another"), f, f.cfg.Facts, f.terms); err == nil {
+	if _, err := Open(t.Context(), secretOf(t, "another"), f, f.cfg.Facts, f.terms, 1); err == nil {
 		t.Error("shards answer to another secret")
 	}
-	if _, err := Open(t.Context(), secretOf(t, "farm"), f, oracle.Public{Dim: 1 << 16}, f.terms); err == nil || !strings.Contains(err.Error(), "allowed are 1048576") {
+	if _, err := Open(t.Context(), secretOf(t, "farm"), f, oracle.Public{Dim: 1 << 16}, f.terms, 1); err == nil || !strings.Contains(err.Error(), "allowed are 1048576") {
 		t.Errorf("messages above the carrier's largest: %v", err)
 	}
 	// A shard of another program, say, that counts in another unit: its sum would be another, and so its sensitivity.

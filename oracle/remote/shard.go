@@ -12,19 +12,19 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sottodp/sotto/internal/twins"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// ShardConfig says what a shard holds. Every field is required.
+// ShardConfig says what a shard holds. Every field but Refusal is required.
 type ShardConfig struct {
 	Rows   private.Summer
 	Facts  oracle.Public // of the whole table
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
 	Order  [32]byte      // of its rows in their order, likewise: another process that stands in for this one must have the same
-	Sum    [5]uint64     // data.RowSum of its rows, likewise; zero if nobody knows it
 	Terms  map[string][]byte
 	Secret *Secret
 	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards share
@@ -32,6 +32,10 @@ type ShardConfig struct {
 	Hashes func(key [32]byte) []uint64
 	// Units are hashes of the ids of the rows' units under the secret's IDKey, if a unit has several rows. They leave the process sealed.
 	Units [][16]byte
+	// Compared is what the coordinator's gate compares of the rows. It leaves the process sealed.
+	Compared []byte
+	// Refusal says why this machine does not give its rows: then the shard has none, and answers nothing else.
+	Refusal string
 
 	Index, Count int // this is shard Index of Count, from 0
 }
@@ -49,7 +53,7 @@ type Shard struct {
 	last    []byte // question
 	answer  []byte // to it
 
-	hashes   []uint64 // of the rows, ascending; nil once sums are asked for
+	hashes   *twins.Sketch // all of the rows'; nil once sums are asked for
 	hashedBy [32]byte
 
 	text   []byte // of the last question, then of the answer
@@ -74,6 +78,8 @@ func drawOf(h head, q *question) draw {
 // NewShard gives the holder of the secret access to a shard's rows.
 func NewShard(cfg ShardConfig) (*Shard, error) {
 	switch {
+	case cfg.Refusal != "" && cfg.Secret != nil:
+		return &Shard{cfg: cfg}, nil
 	case cfg.Rows == nil || cfg.Secret == nil || cfg.Hashes == nil:
 		return nil, errors.New("remote: rows, their hashes and a secret are required")
 	case cfg.Index < 0 || cfg.Index >= cfg.Count:
@@ -91,7 +97,10 @@ func (s *Shard) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shard") 
 
 // An Unfit says why a coordinator does not use a shard, as one with another model. Another worker
 // may replace it.
-type Unfit struct{ Why string }
+type Unfit struct {
+	Why       string
+	Protected bool // the gate of the coordinator, or of this machine, refuses the rows
+}
 
 func (u *Unfit) Error() string { return u.Why }
 
@@ -100,6 +109,7 @@ const (
 	answerGood byte = iota
 	answerFailed
 	answerUnfit
+	answerProtected // by the worker's own gate
 )
 
 // Answer answers a sealed question. An error says that the question is not from this shard's
@@ -128,6 +138,8 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 	s.text, err = s.reply(h, q, s.text[:0])
 	var u *Unfit
 	switch {
+	case errors.As(err, &u) && s.cfg.Refusal != "":
+		s.text = append([]byte{answerProtected}, u.Why...)
 	case errors.As(err, &u):
 		s.text = append([]byte{answerUnfit}, u.Why...)
 	case err != nil: // a mistake in what both were given, which is public
@@ -153,9 +165,12 @@ func (s *Shard) read(message []byte) (*question, error) {
 
 // reply writes the answer to dst.
 func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
+	if s.cfg.Refusal != "" {
+		return nil, &Unfit{s.cfg.Refusal, true}
+	}
 	switch q.Ask {
 	case askLeave:
-		return nil, &Unfit{q.Why}
+		return nil, &Unfit{q.Why, q.Protected}
 	case askHello:
 		var terms map[string][]byte
 		if err := json.Unmarshal([]byte(q.Terms), &terms); err != nil {
@@ -163,23 +178,20 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 		}
 		for _, term := range slices.Sorted(maps.Keys(terms)) {
 			if !bytes.Equal(terms[term], s.cfg.Terms[term]) {
-				return nil, &Unfit{"found another " + term + " than the coordinator's; allowed is the same"}
+				return nil, &Unfit{Why: "found another " + term + " than the coordinator's; allowed is the same"}
 			}
 		}
 		dst = append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...)
 		dst = append(dst, s.cfg.Order[:]...)
-		for _, v := range s.cfg.Sum {
-			dst = binary.LittleEndian.AppendUint64(dst, v)
-		}
-		return sketchOf(s.hashed()).append(dst), nil
+		return append(appendSketch(dst, s.hashed().Least(sketchRows)), s.cfg.Compared...), nil
 	}
 	if q.Is != s.is {
-		return nil, &Unfit{"found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
+		return nil, &Unfit{Why: "found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
 	}
 	if q.Ask == askShared {
 		dst = append(dst, answerGood)
 		for b := q.more; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
-			dst = readSketch(b[:sketchRows*sketchSize]).with(s.hashed()).append(dst)
+			dst = appendTally(dst, twins.Compare(readSketch(b[:sketchRows*sketchSize]), *s.hashed()))
 		}
 		return dst, nil
 	}
@@ -220,11 +232,13 @@ func (s *Shard) sum(h head, q *question, of *private.Sum) error {
 	return nil
 }
 
-// hashed are the hashes of the rows in this session, ascending.
-func (s *Shard) hashed() []uint64 {
+// hashed are the hashes of the rows in this session.
+func (s *Shard) hashed() *twins.Sketch {
 	if s.hashes == nil || s.hashedBy != s.session.hashes {
-		s.hashes, s.hashedBy = s.cfg.Hashes(s.session.hashes), s.session.hashes
-		slices.Sort(s.hashes)
+		rows := s.cfg.Hashes(s.session.hashes)
+		slices.Sort(rows)
+		all := twins.Of(rows)
+		s.hashes, s.hashedBy = &all, s.session.hashes
 	}
 	return s.hashes
 }

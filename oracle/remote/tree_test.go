@@ -90,7 +90,7 @@ func newGrove(t *testing.T) (g *grove, sum func() []int64, want []int64) {
 		tables = append(tables, part(rnd, 10+rnd.IntN(20)))
 	}
 	g = &grove{farm: newFarm(t, cfg, tables), stuck: true}
-	g.rows, err = Open(t.Context(), secretOf(t, "farm"), g, cfg.Facts, g.terms)
+	g.rows, err = Open(t.Context(), secretOf(t, "farm"), g, cfg.Facts, g.terms, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

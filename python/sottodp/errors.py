@@ -101,6 +101,7 @@ class PrivacyWarning(UserWarning):
 KINDS: dict[str, type[SottoError] | type[Interrupted]] = {
     "interrupted": Interrupted,
     "content-protected": ContentProtectedError,
+    "cannot-compare": ContentProtectedError,
     "test-overlaps-training": OverlapError,
     "ledger-witness": LedgerWitnessError,
     "would-end-guarantee": GuaranteeError,

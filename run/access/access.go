@@ -50,13 +50,19 @@ const (
 )
 
 // exact reports whether the purpose gives figures without noise or charge.
-func (p Purpose) exact() bool {
+func (p Purpose) exact() bool { return p == Test || p.records() }
+
+// records reports whether the first access of a content counts, even if nothing protects it yet.
+func (p Purpose) records() bool {
 	switch p {
-	case Test, Score, Lab, Simulate, Verify, Check:
+	case Score, Lab, Simulate, Verify, Check:
 		return true
 	}
 	return false
 }
+
+// charged reports whether a run reserves for the access.
+func (p Purpose) charged() bool { return p == Train || p == Party }
 
 // Refusals. Each comes wrapped in a text for the owner's terminal.
 var (
@@ -66,6 +72,8 @@ var (
 	ErrWouldEnd = errors.New("an access that is not charged would end the dataset's guarantee forever")
 	// ErrOverlap: test rows are training rows.
 	ErrOverlap = errors.New("test rows are training rows")
+	// ErrCannotTell: a packed table cannot be compared with what the ledger protects.
+	ErrCannotTell = errors.New("this packed table cannot be compared with protected rows, since its row hashes were made on another machine")
 )
 
 // most is the largest share of common rows at which two tables count as different people.
@@ -80,14 +88,15 @@ type Gate struct {
 	// Unprotected says that the rows need no protection, so that the access is not recorded.
 	// It never overrides a match by content.
 	Unprotected bool
-	// TestOverlaps asserts that test rows which equal training rows are other people's.
-	TestOverlaps bool
+	// PackKey is the key of the row hashes of a packed table for another machine; nil: this owner's.
+	PackKey *data.RowKey
 	// Dropped gets the counts of dropped rows and refuses too many: see data.Options.
 	Dropped func(file string, stats *data.LoadStats) error
 	Why     string // what the ledger says of an access without a guarantee; "": by its purpose
 
 	known  []ledger.Known
 	tables *tables
+	opened []*Opened // for exact figures: those of one purpose are one table
 }
 
 // An Opened table was read and admitted. Take hands it out.
@@ -98,13 +107,13 @@ type Opened struct {
 	dataset string
 	table   *data.Table
 	content *data.Content
+	by      [2]*hashes          // of its rows, by names and by positions; nil: not known
 	parts   [][sha256.Size]byte // of rows on several machines, or in several files
+	away    bool                // the rows are on workers
 	gate    *Gate
 	void    []string // protected datasets whose guarantee the access ends, or has been ended
 	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
 	own     bool     // the access is recorded under the schema's dataset
-	sum     data.RowSum
-	hashed  bool // the raw rows were, for the sum
 }
 
 // Digest is the digest of the content. It leaves memory only under a key (R4).
@@ -113,9 +122,6 @@ func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 // Parts are the digests of the parts of a table on several machines or in several files. Other digests of the whole are among
 // them: a ledger compares all of them.
 func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Also, o.parts) }
-
-// RowSum identifies the rows of a worker without their order. A packed table keeps no such hashes: then it is zero, and ok false.
-func (o *Opened) RowSum() (sum data.RowSum, ok bool) { return o.sum, o.hashed }
 
 // digests are those of the whole content, of which there are wholes, and of its parts.
 func (o *Opened) digests() [][sha256.Size]byte {
@@ -156,13 +162,8 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 		return nil, err
 	}
 	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path), train: train}
-	opt.Dropped, opt.Formats = g.Dropped, source.Formats()
-	var beside []*data.Table
-	for _, t := range train {
-		beside = append(beside, t.table)
-	}
-	var err error
-	if in.o.table, in.o.Stats, err = data.Read(ctx, &in, schema, path, opt, beside...); err != nil {
+	opt.Dropped = g.Dropped
+	if err := in.read(ctx, schema, path, opt); err != nil {
 		return nil, err
 	}
 	return in.o, nil
@@ -190,16 +191,6 @@ func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
 	}
 	opt.Dropped, opt.Formats = g.Dropped, source.Formats()
 	return data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
-}
-
-// Remote decides about rows on other machines. Only the digests of the parts are known, and digest, which
-// stands for all rows, as each of also does; and of units of several rows the ids, as data.Table.UnitIDs gives them.
-func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte, units [][16]byte, also ...[sha256.Size]byte) (*Opened, error) {
-	if err := g.ask(ctx, purpose); err != nil {
-		return nil, err
-	}
-	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Away(schema, units), parts: parts, gate: g}, path: "the workers' rows"}
-	return in.o, in.Admit(ctx, &data.Content{Digest: digest, Also: also})
 }
 
 // Close closes the ledger.
@@ -238,208 +229,6 @@ func mark(l *ledger.Ledger, digest [sha256.Size]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// An admission is the gate while one table is read.
-type admission struct {
-	gate  *Gate
-	o     *Opened
-	path  string
-	train []*Opened
-}
-
-// RowKey implements data.Gate. Tables that are neither remembered nor compared need no hashes.
-func (a *admission) RowKey() *data.RowKey {
-	switch a.o.purpose {
-	case Predict, Synthetic:
-		return nil
-	case Worker:
-		return data.SumKey()
-	}
-	return a.gate.tables.key
-}
-
-// Admit implements data.Gate: it is the verdict.
-func (a *admission) Admit(_ context.Context, c *data.Content) error {
-	if a.o.content = c; c.Parts != nil {
-		a.o.parts = c.Parts
-	}
-	switch a.o.purpose {
-	case Worker:
-		a.o.sum, a.o.hashed = data.SumRows(c.Rows), c.Rows != nil
-		c.Rows = nil // under a key that is no owner's
-	case Test:
-		if err := a.overlap(); err != nil {
-			return err
-		}
-	case Pack: // the hashes go into the file
-		if err := a.gate.tables.save(); err != nil {
-			a.gate.tell(err.Error())
-		}
-	}
-	switch {
-	case a.gate.Ledger == nil:
-		a.o.own = a.records()
-		return nil
-	case a.o.purpose == Train || a.o.purpose == Party:
-		return a.charged()
-	case a.o.purpose.exact():
-		return a.exact()
-	}
-	return nil
-}
-
-// records reports whether the access is recorded even if nothing is protected: the first access of a
-// content counts.
-func (a *admission) records() bool {
-	switch a.o.purpose {
-	case Score, Lab, Simulate, Verify, Check:
-		return !a.gate.Unprotected
-	}
-	return false
-}
-
-// A match is a dataset under whose name the ledger knows the content.
-type match struct {
-	ledger.Known
-	whole    bool // it has the whole content; otherwise a part, or many of its rows
-	accessed bool // the content was accessed without a guarantee before the dataset entered
-}
-
-// matches returns the datasets that were used with this content, or with a content that shares many rows
-// with it.
-func (a *admission) matches() []match {
-	g, c := a.gate, a.o.content
-	if c.Rows != nil && len(c.Rows) == 0 {
-		return nil // nobody
-	}
-	var here [][sha256.Size]byte // the whole first
-	for _, d := range a.o.digests() {
-		here = append(here, mark(g.Ledger, d))
-	}
-	var beside [][sha256.Size]byte // contents whose overlap was counted
-	for _, t := range a.train {
-		if t.content.Rows != nil {
-			beside = append(beside, mark(g.Ledger, t.content.Digest))
-		}
-	}
-	alike := g.tables.alike(c.Rows, func(marks [][sha256.Size]byte) bool {
-		return !slices.ContainsFunc(marks, func(m [sha256.Size]byte) bool { return slices.Contains(here, m) || slices.Contains(beside, m) })
-	})
-	var found []match
-	for _, k := range g.known {
-		m := match{Known: k, whole: slices.ContainsFunc(here[:a.o.wholes()], func(mark [sha256.Size]byte) bool { return k.Marks[mark] })}
-		m.accessed = slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Accessed[mark] })
-		if m.whole || m.accessed || slices.ContainsFunc(slices.Concat(here, alike), func(mark [sha256.Size]byte) bool { return k.Marks[mark] }) {
-			found = append(found, m)
-		}
-	}
-	return found
-}
-
-// charged admits training under the dataset's own name.
-func (a *admission) charged() error {
-	var others, protected []string
-	own := false
-	for _, m := range a.matches() {
-		if m.accessed {
-			a.o.before = m.Dataset
-		}
-		if m.Dataset == a.o.dataset {
-			own = own || m.Protected && m.whole // a mixture of two datasets is neither
-			continue
-		}
-		others = append(others, m.Dataset)
-		if m.Protected {
-			protected = append(protected, m.Dataset)
-		}
-		if m.Void {
-			a.o.before = m.Dataset
-		}
-	}
-	if len(protected) > 0 && !own && a.o.purpose == Train {
-		return fmt.Errorf("%s: %w: the ledger knows them as %s. Write dataset: %s in the schema, so that its budget is charged", a.path, ErrProtected, names(protected), protected[0])
-	}
-	for _, k := range a.gate.known {
-		if k.Dataset == a.o.dataset && k.Void {
-			a.o.before = "" // its statement says so already
-		}
-	}
-	if len(others) > 0 {
-		a.gate.tell(fmt.Sprintf("the ledger knows these rows also as %s; for people in both, the costs of both add up", names(others)))
-	}
-	return nil
-}
-
-// exact refuses protected rows, unless the access ends their guarantee or it has ended.
-func (a *admission) exact() error {
-	var kept []string // have a guarantee to lose
-	for _, m := range a.matches() {
-		if !m.Protected {
-			continue
-		}
-		a.o.void = append(a.o.void, m.Dataset)
-		if !m.Void {
-			kept = append(kept, m.Dataset)
-		}
-	}
-	if len(kept) > 0 && !a.gate.Void {
-		return fmt.Errorf("%s: %w: the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee forever", a.path, ErrProtected, names(kept))
-	}
-	if !a.records() {
-		return nil
-	}
-	a.o.own = !slices.Contains(a.o.void, a.o.dataset)
-	for _, k := range a.gate.known {
-		if k.Dataset == a.o.dataset && k.Protected && !k.Void && !a.gate.Void {
-			return fmt.Errorf("dataset %q stands in %s: %w", k.Dataset, a.gate.Ledger.Where(), ErrWouldEnd)
-		}
-	}
-	return nil
-}
-
-// overlap refuses test rows if many of them are training rows. It counts them, since all are in memory.
-func (a *admission) overlap() error {
-	for _, t := range a.train {
-		if t.purpose != Train {
-			continue // the training rows are recorded as not private
-		}
-		whole := t.Same(a.o)
-		many := func() bool { // of the one or of the other
-			return shared(a.o.content.Rows, t.content.Rows) > most || shared(t.content.Rows, a.o.content.Rows) > most
-		}
-		if !whole && (a.gate.TestOverlaps || !many()) {
-			continue
-		}
-		if a.gate.Void {
-			a.o.void = append(a.o.void, t.dataset)
-			continue
-		}
-		hint := ", or --test-overlaps if they are other people with equal values"
-		what := "more than 5 % of them are training rows, or they hold more than 5 % of the training rows"
-		if whole {
-			hint, what = "", "they are those of the training file"
-		}
-		return fmt.Errorf("%s: %w: %s, and exact scores would show protected rows without noise. Use other rows, none%s; --void scores them all the same, which ends the guarantee forever", a.path, ErrOverlap, what, hint)
-	}
-	return nil
-}
-
-// shared is the share of rows that are among others.
-func shared(rows, others []uint64) float64 {
-	if len(rows) == 0 {
-		return 0
-	}
-	times := make(map[uint64]int, len(rows))
-	for _, h := range rows {
-		times[h]++
-	}
-	n := 0
-	for _, h := range others {
-		n += times[h]
-		delete(times, h)
-	}
-	return float64(n) / float64(len(rows))
-}
-
 // Take records what the access must leave in the ledger, remembers the rows in the owner's state, and
 // returns the table. For Train and Party the run has reserved before. l may be nil for purposes that
 // record nothing.
@@ -447,16 +236,17 @@ func (o *Opened) Take(ctx context.Context, l *ledger.Ledger, run string) (*data.
 	if err := o.record(ctx, l, run); err != nil {
 		return nil, errors.Join(err, o.table.Close())
 	}
-	switch o.purpose {
-	case Predict, Pack, Test, Synthetic:
-	default:
-		if l != nil {
-			if err := o.gate.tables.remember(o.content, mark(l, o.content.Digest)); err != nil {
-				o.gate.tell(err.Error())
-			}
+	if l != nil && (o.purpose.charged() || o.purpose.records()) {
+		if err := o.gate.tables.remember(o.content.Digest, o.by, mark(l, o.content.Digest)); err != nil {
+			o.gate.tell(err.Error())
 		}
 	}
-	o.content.Rows = nil // decided
+	if o.purpose.exact() {
+		if err := o.gate.score(o); err != nil {
+			return nil, errors.Join(err, o.table.Close())
+		}
+	}
+	o.by = [2]*hashes{} // decided
 	return o.table, nil
 }
 
@@ -505,10 +295,10 @@ var words = map[Purpose]string{
 	Check:    "exact counts of what the columns hold, by `sotto schema check`",
 }
 
-func names(list []string) string {
-	quoted := make([]string, len(list))
+func quoted(list []string) string {
+	all := make([]string, len(list))
 	for i, n := range list {
-		quoted[i] = fmt.Sprintf("%q", n)
+		all[i] = fmt.Sprintf("%q", n)
 	}
-	return strings.Join(quoted, ", ")
+	return strings.Join(all, ", ")
 }

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +21,8 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/state"
+	"github.com/sottodp/sotto/internal/twins"
+	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // tables is what the owner's state directory knows of tables: for each content the least 1024 keyed
@@ -29,30 +33,56 @@ type tables struct {
 	dir   string // "": there is no state
 	key   *data.RowKey
 	saved bool // the key is on disk
-	all   []sketch
+	all   []*known
 }
 
 // sketchSize is the number k of hashes that are kept of a content.
 const sketchSize = 1024
 
-// A sketch is one content.
-type sketch struct {
+// A known table is one content.
+type known struct {
+	path  string
 	marks [][sha256.Size]byte // of the content, in each ledger that was told of it
-	rows  []uint64            // ascending; padded with random ones if the content has fewer distinct rows
+	by    [2]*sketch          // its rows, by the names of the columns and by their positions; nil: not known
 }
 
-// sketchFile is its form on disk.
+// What a row's hash covers beside its cells.
+const (
+	byName = iota
+	byPosition
+)
+
+// A sketch is a sample of a content's distinct rows.
+type sketch struct {
+	rows   []uint64 // ascending; padded with random ones if the content has fewer distinct rows
+	times  []uint32 // how often the content has each; 0: not known, in a file of format 1
+	scored []byte   // one bit for each row: an exact access had it
+	chance float64  // of these, how many independent tables would have shared with the content
+}
+
+// sketchFile is a known table on disk.
 type sketchFile struct {
 	Format string   `json:"format"`
 	Marks  []string `json:"marks"`
-	Rows   []byte   `json:"rows"` // little-endian
+	sketchText
+	Positions *sketchText `json:"positions,omitempty"`
+}
+
+// sketchText is a sketch on disk; numbers are little-endian.
+type sketchText struct {
+	Rows   []byte  `json:"rows"`
+	Times  []byte  `json:"times,omitempty"`
+	Scored []byte  `json:"scored,omitempty"`
+	Chance float64 `json:"chance,omitempty"`
 }
 
 const (
-	sketchFormat = "sotto-table/1"
-	keyFile      = "key"
-	keyFormat    = "sotto-row-key/2\n" // the head of a key; those of earlier builds have none
-	fileLimit    = 1 << 20
+	sketchFormat  = "sotto-table/2"
+	sketchFormat1 = "sotto-table/1" // has marks and rows alone
+	keyFile       = "key"
+	lockFile      = "lock"
+	keyFormat     = "sotto-row-key/2\n" // the head of a key; those of earlier builds have none
+	fileLimit     = 1 << 20
 )
 
 // openTables reads the state; it makes nothing. An error tells the owner which tables cannot be
@@ -90,13 +120,36 @@ func readKey(path string) (*data.RowKey, error) {
 	}
 	secret, head := bytes.CutPrefix(file, []byte(keyFormat))
 	if len(secret) != sha256.Size {
-		return nil, fmt.Errorf("%s: found %d bytes, which are no key. Delete the directory to start over", path, len(file))
+		return nil, fmt.Errorf("%s: %d bytes are no key of row hashes", path, len(file))
 	}
 	return &data.RowKey{Secret: secret, Text: !head}, nil
 }
 
-// save writes a new key to disk before the first hash under it. If two processes do so, one succeeds, and
-// the other's hashes are useless.
+// ReadKey reads a key of row hashes that another machine of the owner has written.
+func ReadKey(path string) (*data.RowKey, error) { return readKey(path) }
+
+// WriteKey writes this machine's key to a new file for its owner alone.
+func WriteKey(path string) error {
+	t, err := openTables()
+	if err == nil {
+		if err = t.save(); errors.Is(err, errOtherKey) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	text := t.key.Secret
+	if !t.key.Text {
+		text = append([]byte(keyFormat), text...)
+	}
+	return newfile.Replace(path, 0o600, text)
+}
+
+// errOtherKey says that another process has made the key meanwhile, which is now in use: hashes under the earlier one are useless.
+var errOtherKey = errors.New("another process has just made the key of row hashes")
+
+// save writes a new key to disk before the first hash under it is kept. If two processes do so, the loser takes the winner's.
 func (t *tables) save() error {
 	if t.saved || t.dir == "" {
 		return nil
@@ -112,9 +165,17 @@ func (t *tables) save() error {
 		err = os.Link(made, path)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return errors.New("another process has just made the state directory; copies and parts of this table will be recognized from its next use on")
+		key, readErr := readKey(path)
+		if err = readErr; err == nil {
+			t.key, t.saved = key, true
+			return errors.Join(errOtherKey, t.read())
+		}
+	}
+	if err == nil {
+		err = newfile.SyncDir(t.dir)
 	}
 	if t.saved = err == nil; !t.saved {
+		t.dir = ""
 		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
 	}
 	return nil
@@ -122,68 +183,130 @@ func (t *tables) save() error {
 
 func (t *tables) read() error {
 	files, err := filepath.Glob(filepath.Join(t.dir, "*.json"))
+	t.all = nil
 	for _, f := range files {
-		switch s, bad := readSketch(f); {
+		switch k, bad := readKnown(f); {
 		case errors.Is(bad, fs.ErrNotExist): // another process replaces it
 		case bad != nil:
 			err = errors.Join(err, bad)
 		default:
-			t.all = append(t.all, s)
+			t.all = append(t.all, k)
 		}
 	}
 	return err
 }
 
-func readSketch(path string) (s sketch, err error) {
+func readKnown(path string) (*known, error) {
 	damaged := fmt.Errorf("%s: damaged; delete it", path)
 	b, err := readfile.All(path, fileLimit)
 	if readfile.Refused(err) {
-		return s, damaged
+		return nil, damaged
 	}
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	var f sketchFile
-	if json.Unmarshal(b, &f) != nil || f.Format != sketchFormat || len(f.Rows) != 8*sketchSize {
-		return s, damaged
+	if json.Unmarshal(b, &f) != nil || f.Format != sketchFormat && f.Format != sketchFormat1 {
+		return nil, damaged
 	}
+	k := &known{path: path}
 	for _, m := range f.Marks {
 		b, err := hex.DecodeString(m)
 		if err != nil || len(b) != sha256.Size {
-			return s, damaged
+			return nil, damaged
 		}
-		s.marks = append(s.marks, [sha256.Size]byte(b))
+		k.marks = append(k.marks, [sha256.Size]byte(b))
 	}
-	for b := f.Rows; len(b) > 0; b = b[8:] {
-		s.rows = append(s.rows, binary.LittleEndian.Uint64(b))
+	for i, text := range []*sketchText{&f.sketchText, f.Positions} {
+		if text == nil {
+			continue
+		}
+		if k.by[i] = text.sketch(f.Format == sketchFormat1); k.by[i] == nil {
+			return nil, damaged
+		}
 	}
-	return s, nil
+	return k, nil
 }
 
-// sketchOf returns the k least distinct hashes, padded with random ones to k, so that a small content
-// does not show its size. As many are always drawn.
-func sketchOf(rows []uint64) []uint64 {
-	least := slices.Clone(rows)
-	slices.Sort(least)
-	least = slices.Compact(least)
-	if len(least) > sketchSize {
-		least = least[:sketchSize:sketchSize]
+// sketch reads a sketch; nil if it is damaged.
+func (f *sketchText) sketch(rowsAlone bool) *sketch {
+	if rowsAlone {
+		f.Times, f.Scored = make([]byte, 4*sketchSize), make([]byte, sketchSize/8)
 	}
-	for first := true; first || len(least) < sketchSize; first = false {
+	if len(f.Rows) != 8*sketchSize || len(f.Times) != 4*sketchSize || len(f.Scored) != sketchSize/8 || !(f.Chance >= 0) {
+		return nil
+	}
+	s := &sketch{scored: f.Scored, chance: f.Chance}
+	for i := range sketchSize {
+		s.rows, s.times = append(s.rows, binary.LittleEndian.Uint64(f.Rows[8*i:])), append(s.times, binary.LittleEndian.Uint32(f.Times[4*i:]))
+	}
+	return s
+}
+
+func (s *sketch) text() *sketchText {
+	if s == nil {
+		return nil
+	}
+	f := &sketchText{Scored: s.scored, Chance: s.chance}
+	for i := range sketchSize {
+		f.Rows, f.Times = binary.LittleEndian.AppendUint64(f.Rows, s.rows[i]), binary.LittleEndian.AppendUint32(f.Times, s.times[i])
+	}
+	return f
+}
+
+// write replaces the file, durably.
+func (k *known) write() error {
+	f := sketchFile{Format: sketchFormat, sketchText: *k.by[byName].text(), Positions: k.by[byPosition].text()}
+	for _, m := range k.marks {
+		f.Marks = append(f.Marks, hex.EncodeToString(m[:]))
+	}
+	if err := newfile.JSON(k.path, "", f); err != nil {
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w", err)
+	}
+	return nil
+}
+
+// sketchOf keeps the least k distinct rows, padded with random ones to k, so that a small content
+// does not show its size. As many are always drawn.
+func sketchOf(rows twins.Sketch) *sketch {
+	rows = rows.Least(sketchSize)
+	times := make(map[uint64]uint32, sketchSize)
+	for i, h := range rows.Rows {
+		times[h] = rows.Times[i]
+	}
+	s := &sketch{rows: slices.Clone(rows.Rows), scored: make([]byte, sketchSize/8)}
+	for first := true; first || len(s.rows) < sketchSize; first = false {
 		var random [8 * sketchSize]byte
 		rand.Read(random[:])
-		for b := random[:]; len(least) < sketchSize; b = b[8:] {
-			least = append(least, binary.LittleEndian.Uint64(b))
+		for b := random[:]; len(s.rows) < sketchSize; b = b[8:] {
+			s.rows = append(s.rows, binary.LittleEndian.Uint64(b))
 		}
-		slices.Sort(least)
-		least = slices.Compact(least)
+		slices.Sort(s.rows)
+		s.rows = slices.Compact(s.rows)
 	}
-	return least
+	for _, h := range s.rows {
+		s.times = append(s.times, max(times[h], 1))
+	}
+	return s
+}
+
+// locked runs a change of the files while no other process makes one.
+func (t *tables) locked(change func() error) error {
+	disk := vfs.OS{}
+	f, err := disk.OpenFile(filepath.Join(t.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w", err)
+	}
+	defer f.Close()
+	if err := disk.Lock(f, true); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return change()
 }
 
 // remember keeps a content under its mark in a ledger.
-func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
-	if t.dir == "" || c.Rows == nil {
+func (t *tables) remember(digest [sha256.Size]byte, by [2]*hashes, mark [sha256.Size]byte) error {
+	if t.dir == "" || by[byName] == nil {
 		return nil
 	}
 	if err := t.save(); err != nil {
@@ -191,74 +314,176 @@ func (t *tables) remember(c *data.Content, mark [sha256.Size]byte) error {
 	}
 	mac := hmac.New(sha256.New, t.key.Secret)
 	mac.Write([]byte("sotto: the name of this content"))
-	mac.Write(c.Digest[:])
+	mac.Write(digest[:])
 	path := filepath.Join(t.dir, hex.EncodeToString(mac.Sum(nil)[:16])+".json")
-	s, err := readSketch(path)
-	switch {
-	case err == nil && slices.Contains(s.marks, mark):
-		return nil
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist):
-		s.rows = sketchOf(c.Rows)
-	default:
-		return err
-	}
-	f := sketchFile{Format: sketchFormat}
-	for _, m := range append(s.marks, mark) {
-		f.Marks = append(f.Marks, hex.EncodeToString(m[:]))
-	}
-	for _, h := range s.rows {
-		f.Rows = binary.LittleEndian.AppendUint64(f.Rows, h)
-	}
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	made, err := newfile.Temporary(path, 0o600, append(b, '\n'))
-	if err != nil {
-		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
-	}
-	return os.Rename(made, path)
+	return t.locked(func() error {
+		k, err := readKnown(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			k = &known{path: path}
+		case err != nil:
+			return err
+		case slices.Contains(k.marks, mark) && (k.by[byPosition] != nil || by[byPosition] == nil):
+			return nil
+		}
+		if !slices.Contains(k.marks, mark) {
+			k.marks = append(k.marks, mark)
+		}
+		for i, h := range by {
+			if k.by[i] == nil && h != nil {
+				k.by[i] = sketchOf(h.sketch())
+			}
+		}
+		t.all = append(slices.DeleteFunc(t.all, func(old *known) bool { return old.path == path }), k)
+		return k.write()
+	})
 }
 
-// alike returns the marks of the contents that share many rows with these: more than 5 % of the rows are
-// theirs, or more than 5 % of theirs are among the rows. Both are estimates: a sketch is a sample of its
-// content's distinct rows. alike skips contents for whose marks wanted is false.
-func (t *tables) alike(rows []uint64, wanted func([][sha256.Size]byte) bool) [][sha256.Size]byte {
-	if len(rows) == 0 || len(t.all) == 0 {
+// found counts how often a table has each row of the sketches. last is the last hash that the table's own hashes reach.
+func (t *tables) found(by [2]*hashes) (times [2]map[uint64]int, last [2]uint64) {
+	for i, h := range by {
+		if h == nil {
+			continue
+		}
+		times[i] = map[uint64]int{}
+		for _, k := range t.all {
+			if k.by[i] != nil {
+				for _, r := range k.by[i].rows {
+					times[i][r] = 0
+				}
+			}
+		}
+		last[i] = h.times(times[i])
+	}
+	return times, last
+}
+
+// alike returns the marks of the contents that share many rows with a table: more than 5 % of the rows are
+// theirs, or more than 5 % of theirs are among the rows; of an exact access also those of whose rows all exact accesses together
+// would have more than 5 %. The first two are estimates: a sketch is a sample of its
+// content's distinct rows. Contents here are left out; for contents beside, whose overlap was compared as a whole, the last alone counts.
+func (t *tables) alike(by [2]*hashes, exact bool, here, beside [][sha256.Size]byte) (marks [][sha256.Size]byte) {
+	if by[byName] == nil || by[byName].n == 0 || len(t.all) == 0 {
 		return nil
 	}
-	times := map[uint64]int{} // how often each hash of a sketch is among the rows
-	for _, s := range t.all {
-		if wanted(s.marks) {
-			for _, h := range s.rows {
-				times[h] = 0
+	times, last := t.found(by)
+	for _, k := range t.all {
+		if k.is(here) {
+			continue
+		}
+		for i, s := range k.by {
+			if s == nil || by[i] == nil {
+				continue
+			}
+			if !k.is(beside) && s.alike(times[i], last[i], by[i].n) || exact && s.add(times[i], last[i], by[i]).full() {
+				marks = append(marks, k.marks...)
+				break
 			}
 		}
 	}
-	for _, h := range rows {
-		if n, ok := times[h]; ok {
-			times[h] = n + 1
-		}
-	}
-	var found [][sha256.Size]byte
-	for _, s := range t.all {
-		if wanted(s.marks) && s.alike(times, len(rows)) {
-			found = append(found, s.marks...)
-		}
-	}
-	return found
+	return marks
 }
 
-// alike compares with a table of that many rows, which contain the sketch's hashes that often.
-func (s *sketch) alike(times map[uint64]int, rows int) bool {
-	hits, distinct := 0, 0
+// is says whether a ledger knows the content by one of the marks.
+func (k *known) is(marks [][sha256.Size]byte) bool {
+	return slices.ContainsFunc(k.marks, func(m [sha256.Size]byte) bool { return slices.Contains(marks, m) })
+}
+
+// alike compares with a table of n rows, which contain the sketch's rows that often, as far as the last hash.
+func (s *sketch) alike(times map[uint64]int, last uint64, n int) bool {
+	end := min(last, s.rows[len(s.rows)-1])
+	hits, distinct, all := 0, 0, 0
 	for _, h := range s.rows {
+		if h > end {
+			break
+		}
+		all++
 		hits += times[h]
 		distinct += min(times[h], 1)
 	}
 	// Each distinct row of the content is in its sketch with a chance of about the part of the
 	// range that the sketch covers.
-	chance := float64(s.rows[len(s.rows)-1]) / (1 << 63) / 2
-	return float64(hits) > most*chance*float64(rows) || float64(distinct) > most*sketchSize
+	chance := float64(end) / (1 << 63) / 2
+	return float64(hits) > most*chance*float64(n) || float64(distinct) > most*float64(all)
+}
+
+// An addition is what an exact access of a table adds to what exact accesses had of a content.
+type addition struct {
+	scored []byte
+	chance float64
+	rows   int // that no access had before
+}
+
+// add counts rows that content and table have once each: others may be of other people (ADR 63).
+func (s *sketch) add(times map[uint64]int, last uint64, h *hashes) (a addition) {
+	a.scored, a.chance = slices.Clone(s.scored), s.chance
+	content := twins.Tally{}
+	for i, r := range s.rows {
+		switch {
+		case times[r] == 1 && s.times[i] <= 1 && a.scored[i/8]>>(i%8)&1 == 0:
+			a.scored[i/8] |= 1 << (i % 8)
+			a.rows++
+		case times[r] == 0 && s.times[i] == 2 && r <= last:
+			content.First++
+		}
+	}
+	if a.rows == 0 {
+		return addition{scored: s.scored, chance: s.chance}
+	}
+	table := h.sketch().Upto(s.rows[len(s.rows)-1])
+	for i, r := range table.Rows {
+		if _, in := slices.BinarySearch(s.rows, r); !in && table.Times[i] == 2 {
+			content.Last++
+		}
+	}
+	a.chance += content.ByChance()
+	return a
+}
+
+// full says whether an access adds rows, and all together have more of the content than may be scored. Both the rows and how many of
+// them are chance vary by about √chance.
+func (a addition) full() bool {
+	n := 0
+	for _, b := range a.scored {
+		n += bits.OnesCount8(b)
+	}
+	return a.rows > 0 && float64(n)-a.chance-6*math.Sqrt(a.chance) > most*sketchSize
+}
+
+// score records durably which rows an exact access has, before anything of it is shown. It refuses what another process has meanwhile
+// left no room for, of contents that are protected.
+func (t *tables) score(by [2]*hashes, protected func(marks [][sha256.Size]byte) bool) error {
+	if t.dir == "" || by[byName] == nil || len(t.all) == 0 {
+		return nil
+	}
+	times, last := t.found(by)
+	for _, k := range t.all {
+		if !slices.ContainsFunc([]int{byName, byPosition}, func(i int) bool {
+			return k.by[i] != nil && by[i] != nil && k.by[i].add(times[i], last[i], by[i]).rows > 0
+		}) {
+			continue
+		}
+		err := t.locked(func() error {
+			now, err := readKnown(k.path)
+			if err != nil {
+				return err
+			}
+			for i, s := range now.by {
+				if s == nil || by[i] == nil {
+					continue
+				}
+				a := s.add(times[i], last[i], by[i])
+				if a.full() && protected(now.marks) {
+					return fmt.Errorf("%w: exact accesses would have more than 5 %% of them in all", ErrProtected)
+				}
+				s.scored, s.chance = a.scored, a.chance
+			}
+			k.by = now.by
+			return now.write()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

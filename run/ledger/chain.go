@@ -110,6 +110,8 @@ type (
 		Recorded bool `json:"recorded,omitempty"`
 		// What the guarantee assumes where owners share the noise of the plan.
 		Shares *account.Shares `json:"shares,omitempty"`
+		// The parts were compared with what the ledger protects. Builds that wrote parts without it compared no rows of workers.
+		Compared bool `json:"compared,omitempty"`
 	}
 	// Under caps it is the settlement alone, as information.
 	settled struct {
@@ -160,6 +162,7 @@ type dataset struct {
 	runs     int            // reserved ever
 	open     int            // of these, not settled
 	marks    []string
+	owned    []string // of these, marks of runs whose rows passed the gate's comparison (R24)
 	void     *Access
 	resumed  map[string]int // of a filter: batches that each open run had charged when it first resumed
 	restored []Restoration  // of the whole ledger
@@ -280,6 +283,9 @@ func (d *dataset) reserve(e Entry) error {
 		d.marks = append(d.marks, r.Mark)
 	}
 	d.marks = append(d.marks, r.Parts...)
+	if r.Mark != "" && (len(r.Parts) == 0 || r.Compared) {
+		d.owned = append(d.owned, r.Mark)
+	}
 	return nil
 }
 

@@ -380,7 +380,7 @@ type Reservation struct {
 	Run       string            // a name that no run had before
 	Epsilon   float64           // the most that the run may cost: ε > 0
 	Delta     float64           // and 0 ≤ δ < 1
-	Mark      []byte            // the sum of NewMark over the content; nil if there is none
+	Mark      []byte            // the sum of NewMark over the content, which the gate has admitted; nil if there is none
 	Parts     [][]byte          // likewise of its parts, where several machines have one each
 	Plan      privacy.Event     // the most that the run will release; only under caps may it be nil
 	Shares    *account.Shares   // what ε assumes where owners share the noise of Plan; required there
@@ -438,7 +438,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true, Shares: r.Shares}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true, Shares: r.Shares, Compared: len(r.Parts) > 0}
 		if plan != nil {
 			p.Plan = hexSum(plan)
 		}

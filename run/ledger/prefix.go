@@ -66,7 +66,7 @@ func (d dataset) clone() dataset {
 	if d.tally != nil {
 		c.tally = d.tally.Clone()
 	}
-	c.marks, c.restored = slices.Clip(d.marks), slices.Clip(d.restored)
+	c.marks, c.owned, c.restored = slices.Clip(d.marks), slices.Clip(d.owned), slices.Clip(d.restored)
 	c.resumed = maps.Clone(d.resumed)
 	return c
 }

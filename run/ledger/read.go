@@ -291,6 +291,7 @@ type Known struct {
 	Void      bool                       // its rows were accessed without a guarantee
 	Marks     map[[sha256.Size]byte]bool // of all contents that were used under its name
 	Accessed  map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
+	Own       map[[sha256.Size]byte]bool // of those, what a charged run used that the gate admitted by its rows
 }
 
 // Known lists the datasets by name, also those of which only an access without a guarantee is
@@ -302,18 +303,18 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	}
 	var list []Known
 	for _, d := range all.datasets {
-		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil, Marks: map[[sha256.Size]byte]bool{}, Accessed: map[[sha256.Size]byte]bool{}}
-		for i, text := range slices.Concat(d.marks, d.accessed) {
-			if text == "" {
-				continue
-			}
-			b, err := hex.DecodeString(text)
-			if err != nil || len(b) != sha256.Size {
-				return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " does not read as one"})
-			}
-			k.Marks[[sha256.Size]byte(b)] = true
-			if i >= len(d.marks) {
-				k.Accessed[[sha256.Size]byte(b)] = true
+		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil}
+		for set, texts := range map[*map[[sha256.Size]byte]bool][]string{&k.Marks: slices.Concat(d.marks, d.accessed), &k.Accessed: d.accessed, &k.Own: d.owned} {
+			*set = map[[sha256.Size]byte]bool{}
+			for _, text := range texts {
+				if text == "" {
+					continue
+				}
+				b, err := hex.DecodeString(text)
+				if err != nil || len(b) != sha256.Size {
+					return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " does not read as one"})
+				}
+				(*set)[[sha256.Size]byte(b)] = true
 			}
 		}
 		list = append(list, k)

@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 // free pays for everything.
@@ -97,10 +98,11 @@ func benchOracle(b *testing.B, rows, workers int) *private.Oracle {
 	} else {
 		hub := s.listen()
 		s.workers(hub.URL)
+		s.ask(hub)
 		var terms map[string][]byte
 		terms, err = job.Terms()
 		s.must(err)
-		c.Summer, err = remote.Open(b.Context(), s.key.Secret, hub, job.Facts, terms)
+		c.Summer, err = remote.Open(b.Context(), s.key.Secret, hub, job.Facts, terms, access.SentSize)
 	}
 	s.must(err)
 	o, err := private.New(c)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 // Times of a coordinator.
@@ -43,6 +44,9 @@ type Coordinator struct {
 	longest time.Duration // until all answers, so far
 
 	tree tree
+
+	request   atomic.Pointer[access.Request] // what workers are asked before they read
+	requested chan struct{}                  // closed once there is one
 
 	joined, asked, waited atomic.Int64 // workers, questions, and nanoseconds until their answers
 }
@@ -78,7 +82,7 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	if err != nil {
 		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); allowed is an address of this machine that is free", address, err)}
 	}
-	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count), notice: notice, answers: make(chan answer, count)}
+	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count), notice: notice, answers: make(chan answer, count), requested: make(chan struct{})}
 	if _, port, err = net.SplitHostPort(c.URL); err == nil && host != "" {
 		c.URL = net.JoinHostPort(host, port)
 	}
@@ -103,6 +107,23 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	return c, nil
 }
 
+// Request implements run.Carrier. Workers that came before a run asks come again, for its request.
+func (c *Coordinator) Request(r *access.Request) {
+	if c.request.Swap(r) == nil {
+		close(c.requested)
+		return
+	}
+	if r.Asks() {
+		for i := range c.posts {
+			c.posts[i].mu.Lock()
+			for _, l := range c.posts[i].workers {
+				l.conn.Close()
+			}
+			c.posts[i].mu.Unlock()
+		}
+	}
+}
+
 // serve receives the answers of a worker.
 func (c *Coordinator) serve(conn net.Conn) {
 	defer conn.Close()
@@ -111,13 +132,21 @@ func (c *Coordinator) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	var listen []byte
-	if remote.Tree(len(c.posts)) {
-		listen = []byte{1}
-	}
-	if err := l.send(uint64(len(c.posts)), listen); err != nil {
+	select {
+	case <-c.requested:
+	case <-c.open.Done():
 		return
 	}
+	request := c.request.Load()
+	greeting := request.Text()
+	if remote.Tree(len(c.posts)) {
+		greeting = append(greeting, 1)
+	}
+	if err := l.send(uint64(len(c.posts)), greeting); err != nil {
+		return
+	}
+	clear(l.out)
+	clear(greeting)
 	shard, address, err := l.receive()
 	if err != nil || shard >= uint64(len(c.posts)) {
 		return
@@ -127,6 +156,9 @@ func (c *Coordinator) serve(conn net.Conn) {
 	p := &c.posts[shard]
 	c.joined.Add(1)
 	p.join(l)
+	if now := c.request.Load(); now != request && now.Asks() {
+		l.conn.Close()
+	}
 	c.tree.change()
 	defer func() {
 		p.leave(l)

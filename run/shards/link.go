@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/sottodp/sotto/run/access"
 )
 
 const (
@@ -32,6 +34,8 @@ type link struct {
 	in   *bufio.Reader
 	out  []byte
 	owes bool // at the coordinator, guarded by its post: the worker has not answered the last question that it got
+
+	request *access.Request // at the worker, what the coordinator asks before it reads
 
 	address string       // where a worker listens for the one above it in a tree; "" if it does not
 	below   net.Listener // there, at the worker; may be nil

@@ -25,6 +25,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/access"
 )
 
 var manySteps = flag.Duration("many.time", 2*time.Second, "for the steps of each case of BenchmarkManyWorkers")
@@ -83,10 +84,11 @@ func many(b *testing.B, features, rows, batch, workers int) {
 			b.Cleanup(func() { p.Process.Kill(); p.Wait() })
 			pids = append(pids, p.Process.Pid)
 		}
+		s.ask(c)
 		var terms map[string][]byte
 		terms, err = job.Terms()
 		s.must(err)
-		cfg.Summer, err = remote.Open(b.Context(), s.key.Secret, c, job.Facts, terms)
+		cfg.Summer, err = remote.Open(b.Context(), s.key.Secret, c, job.Facts, terms, access.SentSize)
 	}
 	s.must(err)
 	o, err := private.New(cfg)

@@ -129,5 +129,5 @@ func TestUnitsThatStraddle(t *testing.T) {
 	_, err = gate.Pack(t.Context(), schema, s.parts[0], s.file("part.pack"), data.Options{})
 	s.must(err)
 	_, ended := s.working(shards.Options{Spec: s.spec("worker", ""), Key: s.key, URL: "127.0.0.1:1", Index: 0, Count: 1}, s.file("part.pack"))
-	s.refused("packed", <-ended, "found a packed table, which holds no ids", "none")
+	s.refused("packed", <-ended, "a packed table holds no ids", "none")
 }

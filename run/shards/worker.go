@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/schema"
 )
 
 const reconnect = 200 * time.Millisecond // until a worker looks for its coordinator again
@@ -53,11 +55,11 @@ func Work(ctx context.Context, o Options) error {
 	if o.listen == nil {
 		o.listen = net.Listen
 	}
-	shard, closeRows, err := o.open(ctx)
+	w, err := o.prepare(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeRows()
+	defer w.close()
 	tell := func(what string) {
 		if o.Notice != nil {
 			o.Notice(what)
@@ -77,7 +79,13 @@ func Work(ctx context.Context, o Options) error {
 		if err == nil {
 			tell("connected to " + o.URL + again)
 			connected(true)
-			err := o.answer(ctx, l, shard, tell)
+			err := w.read(ctx, l.request)
+			if err == nil {
+				tell("has its rows")
+				err = o.answer(ctx, l, w.shard, tell)
+			} else {
+				l.conn.Close()
+			}
 			connected(false)
 			if err != errGone {
 				return err
@@ -125,10 +133,18 @@ func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, listen, err := l.receive()
+	count, greeting, err := l.receive()
 	if err != nil {
 		return nil, err
 	}
+	if len(greeting) < access.RequestSize {
+		return nil, &run.InputError{Where: "--hub", Err: fmt.Errorf("the coordinator at %s has another version of Sotto", o.URL)}
+	}
+	if l.request, err = access.ReadRequest(greeting[:access.RequestSize]); err != nil {
+		return nil, &run.InputError{Where: "--hub", Err: err}
+	}
+	clear(greeting[:access.RequestSize])
+	listen := greeting[access.RequestSize:]
 	if count != uint64(o.Count) {
 		return nil, &run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; allowed is I/%d: so many shards the coordinator has", o.Index+1, o.Count, count)}
 	}
@@ -181,6 +197,8 @@ func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell 
 		}
 		var unfit *remote.Unfit
 		switch {
+		case errors.As(err, &unfit) && unfit.Protected:
+			return &RowsError{fmt.Errorf("--shard %d/%d: %w: %w", o.Index+1, o.Count, access.ErrProtected, unfit)}
 		case errors.As(err, &unfit):
 			return &RowsError{&run.InputError{Where: fmt.Sprintf("--shard %d/%d", o.Index+1, o.Count), Err: unfit}}
 		case err != nil:
@@ -189,59 +207,103 @@ func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell 
 	}
 }
 
-// open reads the rows. They are open until close.
-func (o Options) open(ctx context.Context) (shard *remote.Shard, close func(), err error) {
-	schema, err := o.Spec.LoadSchema()
-	if err != nil {
-		return nil, nil, err
+// A holder has the rows of a shard, once a coordinator has asked for them.
+type holder struct {
+	Options
+	schema *schema.Schema
+	job    *run.Job
+	terms  map[string][]byte
+
+	shard *remote.Shard
+	asked [sha256.Size]byte // the request that the shard answers
+	rows  *private.Local
+}
+
+// prepare checks what can be checked without rows.
+func (o Options) prepare(ctx context.Context) (*holder, error) {
+	w := &holder{Options: o}
+	var err error
+	if w.schema, err = o.Spec.LoadSchema(); err != nil {
+		return nil, err
 	}
-	job, err := run.PrepareModel(o.Spec, schema)
-	if err != nil {
-		return nil, nil, err
+	if w.job, err = run.PrepareModel(o.Spec, w.schema); err != nil {
+		return nil, err
 	}
-	if err := job.Shardable(); err != nil {
-		return nil, nil, err
+	if err := w.job.Shardable(); err != nil {
+		return nil, err
 	}
-	terms, err := job.Terms()
-	if err != nil {
-		return nil, nil, err
+	if files, err := data.Files(o.Spec.Data); err != nil {
+		return nil, err
+	} else if len(files) > 1 { // the coordinator's ledger learns one mark of a worker
+		return nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; allowed is one file for each worker")}
 	}
-	// The coordinator reserves for the rows, in its own ledger.
-	gate := access.Gate{Dropped: o.Spec.Dropped(o.Warn)}
+	if err := access.Fits(ctx, w.schema, o.Spec.Data, o.Spec.Labels); err != nil {
+		return nil, err
+	}
+	if w.job.Facts.UnitRows > 0 && data.IsPacked(o.Spec.Data) {
+		return nil, &run.InputError{Where: o.Spec.Data, Err: fmt.Errorf("a packed table holds no ids, which show that no %s is in two shards; name the file that it was packed from", w.schema.Unit)}
+	}
+	w.terms, err = w.job.Terms()
+	return w, err
+}
+
+func (w *holder) close() {
+	if w.rows != nil {
+		w.rows.Close()
+	}
+}
+
+// read reads the rows, unless the coordinator asks as one before it did. A refusal of this machine's gate makes a shard that answers the
+// coordinator by it; only this machine's terminal says which dataset the rows are of.
+func (w *holder) read(ctx context.Context, request *access.Request) (err error) {
+	defer request.Erase()
+	id := request.ID()
+	if w.shard != nil && (id == w.asked || id == [sha256.Size]byte{}) {
+		return nil
+	}
+	w.close()
+	w.shard, w.rows, w.asked = nil, nil, id
 	defer func() {
-		if err != nil {
-			err = &RowsError{err}
+		if err == nil {
+			return
 		}
+		if errors.Is(err, access.ErrProtected) || errors.Is(err, access.ErrCannotTell) {
+			if w.Warn != nil {
+				w.Warn(err.Error())
+			}
+			w.shard, err = remote.NewShard(remote.ShardConfig{Secret: w.Key.Secret, Index: w.Index, Count: w.Count,
+				Refusal: "its machine's ledger protects these rows, or cannot compare them; its terminal says why"})
+			return
+		}
+		err = &RowsError{err}
 	}()
-	opened, err := gate.Open(ctx, access.Worker, schema, o.Spec.Data, data.Options{Labels: o.Spec.Labels, KeepBad: job.Facts.Adjacency == privacy.ReplaceOne, IDKey: o.Key.Secret.IDKey()})
+	gate, err := run.Gate(ctx, w.Spec.Ledger, true, w.Warn) // the coordinator reserves, in its own ledger
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if len(opened.Parts()) > 0 { // the coordinator's ledger learns one mark of a worker
-		return nil, nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; allowed is one file for each worker")}
+	defer gate.Close()
+	gate.Dropped = w.Spec.Dropped(w.Warn)
+	opened, err := gate.OpenShard(ctx, request, w.schema, w.Spec.Data, data.Options{Labels: w.Spec.Labels, KeepBad: w.job.Facts.Adjacency == privacy.ReplaceOne, IDKey: w.Key.Secret.IDKey()})
+	if err != nil {
+		return err
 	}
-	digest := opened.Digest()
+	digest, compared := opened.Digest(), opened.Sent()
 	table, err := opened.Take(ctx, nil, "")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if job.Facts.UnitRows > 0 && table.UnitIDs() == nil {
-		return nil, nil, &run.InputError{Where: o.Spec.Data, Err: fmt.Errorf("found a packed table, which holds no ids; allowed with units of several rows is a table of another form: ids show that no %s is in two shards", schema.Unit)}
+	if w.rows, err = private.NewLocal(table, w.job.Model, w.job.Facts, w.Cores); err != nil {
+		return err
 	}
-	rows, err := private.NewLocal(table, job.Model, job.Facts, o.Cores)
-	if err != nil {
-		return nil, nil, err
-	}
-	sum, hashed := opened.RowSum()
 	order := digest // of a packed table, whose content is its rows
-	if hashed {
+	if !data.IsPacked(w.Spec.Data) {
 		order = data.Order(table)
 	}
-	shard, err = remote.NewShard(remote.ShardConfig{
-		Rows: rows, Facts: job.Facts, Digest: digest, Order: order, Sum: sum, Terms: terms, Secret: o.Key.Secret, Index: o.Index, Count: o.Count,
-		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(),
+	w.shard, err = remote.NewShard(remote.ShardConfig{
+		Rows: w.rows, Facts: w.job.Facts, Digest: digest, Order: order, Terms: w.terms, Secret: w.Key.Secret, Index: w.Index, Count: w.Count,
+		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(), Compared: compared,
 	})
-	return shard, rows.Close, err
+	return err
 }
 
 // ParseShard reads I/N, I from 1 to N; index counts from 0.

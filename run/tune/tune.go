@@ -303,7 +303,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, err
 	}
 	defer gate.Close()
-	gate.TestOverlaps, gate.Dropped = first.Spec.TestOverlaps, first.Spec.Dropped(notice)
+	gate.Dropped = first.Spec.Dropped(notice)
 	opened, err := gate.Open(ctx, access.Train, first.Schema, first.Spec.Data, first.RowOptions())
 	if err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow
 
-from . import _domain, _types, errors
+from . import _domain, _labels, _types, errors
 from ._command import Rows, _error, _start, command
-from ._estimators import SottoClassifier, SottoRegressor, _options, _read
+from ._estimators import LABEL, SottoClassifier, SottoRegressor, _options
 from .preprocessing import warn_of_fitted_steps
 
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
@@ -51,7 +51,7 @@ class Work:
     columns: Sequence[Mapping[str, Any]] | None  # as in the schema; None for a schema file
     label: str  # column of the frame
     target: str  # its name in the schema
-    order: Mapping[Any, str] | None  # names of classes in the schema; None if labels are as the schema says
+    order: Mapping[Any, str] | None  # names of classes in the schema; None for numbers
     unit: str | None
     key: bytes = field(repr=False)
 
@@ -80,8 +80,11 @@ class Work:
     def _codes(self, labels: pyarrow.Array) -> pyarrow.Array:
         if self.order is None:
             return labels
+        values = labels.to_pylist()
+        if self.columns is None:  # the schema file says what is done about other labels
+            return pyarrow.array([self.order.get(v, None if _domain.absent(v) else str(v)) for v in values], pyarrow.string())
         try:
-            return pyarrow.array([self.order[value] for value in labels.to_pylist()], pyarrow.string())
+            return pyarrow.array([self.order[value] for value in values], pyarrow.string())
         except (KeyError, TypeError):
             raise ValueError(f"label: column {self.label!r}: found a label that is none of classes; allowed are the labels that classes lists") from None
 
@@ -232,19 +235,20 @@ class Tasks(Protocol):
 
 def fit(
     self: Any, features: Sequence[str], label: str | None, columns: Sequence[str], count: int, listen: tuple[str, str],
-    start: Callable[[Work], Tasks],
+    start: Callable[[Work], Tasks], type_of: Callable[[str], np.dtype[Any] | None] = lambda column: None,
 ) -> None:
     """Train on the columns of a frame that ``start`` gives to workers. ``listen`` is where the coordinator listens, and the host by
-    which workers find it."""
+    which workers find it. ``type_of`` gives the type of a column's labels, None where the frame does not say it."""
     if os.name == "nt":
         raise OSError("workers of a cluster need descriptors that a process inherits, which Windows does not have; allowed is Linux or macOS")
-    said, order, options = _label(self)
+    target = LABEL if self.schema is None else self._columns_of_schema()[0]
+    label = target if label is None else label
+    said, order, options = _label(self, type_of(label) if label in columns else None)
     names = list(features)
     warn_of_fitted_steps()
     with tempfile.TemporaryDirectory(prefix="sotto-") as directory:
         place = Path(directory)  # holds only public files
         spec, out, target, unit = self._plan(place, "-", names, None, said, options)
-        label = target if label is None else label
         missing = [name for name in (*names, label, *([unit] if unit else [])) if name not in columns]
         if missing:
             raise ValueError(f"df: found no column {missing[0]!r}; allowed is a frame with the columns of features and label")
@@ -300,7 +304,7 @@ def _of_shard(error: Any, shard: int, count: int) -> Any:
     return type(error)(f"partition {shard + 1} of {count}: {re.sub(r'^shard [0-9]+ of [0-9]+: |/dev/fd/[0-9]+: ?', '', str(error))}")
 
 
-def _label(self: Any) -> tuple[dict[str, Any] | None, dict[Any, str] | None, dict[str, Any]]:
+def _label(self: Any, like: np.dtype[Any] | None) -> tuple[dict[str, Any] | None, dict[Any, str] | None, dict[str, Any]]:
     """The label's line of the schema, the names of classes, and the model's options: all of them from what is said."""
     if self.schema is None and not isinstance(self.domain, Mapping):
         raise ValueError("domain: must be a dict of columns, or schema=FILE: nothing is read off the rows of a cluster")
@@ -317,25 +321,24 @@ def _label(self: Any) -> tuple[dict[str, Any] | None, dict[Any, str] | None, dic
         return {"min": low, "max": high}, None, options
     assert isinstance(self, SottoClassifier)
     if self.schema is not None:
-        self.classes_ = np.asarray(_read(self.schema)["classes"])
-        return None, None, self._options({v: v for v in self.classes_.tolist()})
+        self._set_classes(*self._classes_of_schema(np.dtype(object) if like is None else like))
+        return None, self._order(), self._options(self._order())
     if self.classes is None:
         raise ValueError("classes: must be said, or schema=FILE: the classes that occur are not private")
-    self._check_classes()
-    self.classes_ = np.asarray(self.classes)
+    self._set_classes(_labels.classes(self.classes, like))
     order = self._order()
-    return {"classes": list(order.values())}, order, self._options(order)
+    return {"classes": self._class_names}, order, self._options(order)
 
 
 def partitions(said: Any, most: int, what: str) -> int:
     """The number of workers: as said, or all that run at the same time."""
     if said is None:
         said = most
-    if not isinstance(said, int) or isinstance(said, bool) or said < 1:
+    if not isinstance(said, (int, np.integer)) or isinstance(said, bool) or said < 1:
         raise ValueError(f"partitions: found {said!r}; allowed is a whole number above 0: how many workers hold the rows, which is public")
     if said > most:
         raise ValueError(f"partitions: found {said}; allowed are at most {most}: all workers run at the same time, and {what}")
-    return said
+    return int(said)
 
 
 def features(self: Any, columns: Sequence[str]) -> list[str]:
@@ -370,9 +373,7 @@ def predictions(self: Any, frame: Any) -> tuple[list[Any], list[list[float]]]:
         raise Lost("transform: found a row that does not fit the schema; predict() on its partition says which") from None
     if isinstance(self, SottoRegressor):
         return [float(line[0]) for line in lines], []
-    classes = self.classes_.tolist()
-    values = [line[0] if self.schema is not None else classes[int(line[0])] for line in lines]
-    return values, [[float(v) for v in line[1:]] for line in lines]
+    return self._decided(lines).tolist(), self._probabilities(lines).tolist()
 
 
 def has_probabilities(self: Any) -> bool:
@@ -380,12 +381,10 @@ def has_probabilities(self: Any) -> bool:
     return isinstance(self, SottoClassifier) and self.model not in ("svm", "huber-svm")
 
 
-def value_type(self: Any) -> str:
-    """The type of a prediction: "double", "bigint", "boolean" or "string", as SQL names them."""
-    if isinstance(self, SottoRegressor):
-        return "double"
-    kinds = {type(value) for value in self.classes_.tolist()}
-    return {bool: "boolean", int: "bigint", float: "double"}.get(kinds.pop(), "string") if len(kinds) == 1 else "string"
+def value_type(self: Any) -> np.dtype[Any]:
+    """The type of a prediction: that of the labels, or of a number. Texts are objects."""
+    kind = np.dtype(float) if isinstance(self, SottoRegressor) else self.classes_.dtype
+    return np.dtype(object) if kind.kind == "U" else kind
 
 
 def documented(estimator: type, summary: str, frame: str, slots: str, examples: str) -> str:

@@ -47,7 +47,7 @@ def replaces(domain: Domain | None) -> bool:
 def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.Array:
     """The cells of a feature for the command: NaN and None are missing, levels and free text are texts."""
     if column is not None and column["type"] in ("categorical", "ordinal", "text"):
-        return pyarrow.array([None if _absent(cell) else _text(cell) for cell in _plain(feature)], pyarrow.string())
+        return pyarrow.array([None if absent(cell) else _text(cell) for cell in plain(feature)], pyarrow.string())
     try:
         array = pyarrow.array(feature, from_pandas=True)
         return array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array
@@ -122,7 +122,7 @@ def _levels(said: Any, name: str) -> list[Any]:
     found = [] if occurring else list(categories)
     if not found or isinstance(said, str):
         raise ValueError(f"domain: column {name!r}: found no levels; allowed is a list of them: public levels have to be named")
-    return [_plain([level])[0] for level in found]
+    return [plain([level])[0] for level in found]
 
 
 def _categorical(name: str, said: Any, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _numeric(name: str, said: Any, more: Mapping[str, Any] | None = None) -> dic
     return {"name": name, "type": "numeric", "min": low, "max": high, **(more or {})}
 
 
-def _plain(feature: Any) -> list[Any]:
+def plain(feature: Any) -> list[Any]:
     """Cells as Python's own values, whatever frame they are from."""
     for name in ("to_list", "tolist"):
         if hasattr(feature, name):
@@ -158,5 +158,5 @@ def _text(level: Any) -> str:
     return str(level)
 
 
-def _absent(cell: Any) -> bool:
+def absent(cell: Any) -> bool:
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)

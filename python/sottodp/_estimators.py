@@ -22,10 +22,9 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _domain, _types
+from . import _domain, _labels, _types
 from ._command import Rows, run
 from .errors import InputError, SottoError
 from .preprocessing import warn_of_fitted_steps
@@ -225,7 +224,7 @@ class _Sotto(BaseEstimator):
     def _write(self, rows: Rows, features: Sequence[Any], names: Sequence[str], more: Mapping[str, Any]) -> None:
         columns = self._columns or [None] * len(names)
         table = {name: _domain.cells(name, feature, column) for name, feature, column in zip(names, features, columns)}
-        table.update({name: pyarrow.array(column) for name, column in more.items()})
+        table.update({name: column if isinstance(column, pyarrow.Array) else pyarrow.array(column) for name, column in more.items()})
         pyarrow.parquet.write_table(pyarrow.table(table), rows.file)
 
     def _lifetime(self, dataset: str) -> str:
@@ -241,8 +240,17 @@ class _Sotto(BaseEstimator):
         factor = model.get("margin_factor") or 1
         w = np.asarray(model["w"]).reshape(-1, model["dim"]) * factor
         intercept = np.full(len(w), model.get("offset", 0.0) * factor)
+        order = self._model_order()
+        if len(w) > 1:
+            w, intercept = w[order], intercept[order]
+        elif order and order != sorted(order):  # the margin is that of the second class
+            w, intercept = -w, -intercept
         self.coef_, self.intercept_ = (w, intercept) if model.get("classes") else (w[0], float(intercept[0]))
         self.coef_names_ = np.asarray(model.get("features") or [f"x{i}" for i in range(model["dim"])], dtype=object)
+
+    def _model_order(self) -> list[int]:
+        """Where each class of classes_ stands in the model; empty for a regression."""
+        return []
 
     def _budget(self) -> dict[str, Any]:
         """ε, δ and the relation: no default suits every table, so only the lab has one."""
@@ -305,12 +313,14 @@ class _Sotto(BaseEstimator):
             validate_data(self, X, reset=False, skip_check_array=True)
             return X
         with _no_gaps():
-            return validate_data(self, X, reset=False, **_finite(self.domain))
+            return validate_data(self, X, reset=False, ensure_min_samples=0, **_finite(self.domain))
 
     def _predicted(self, X: Any) -> list[list[str]]:
         """The lines that sotto predict writes, as lists of texts, with all digits."""
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
+        if features and len(features[0]) == 0:
+            return []
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
             work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
@@ -418,8 +428,13 @@ class _Sotto(BaseEstimator):
             model.write_text(self._model_file, encoding="utf-8")
             text = run("export", model, "--to", "csv", "--out", "-")
         lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text)))
+        order = self._model_order()
         for line in lines:
-            line.update({key: float(line[key]) if line[key] else None for key in ("effect", "low", "high", "ratio")})
+            effect, low, high, ratio = (float(line[key]) if line[key] else None for key in ("effect", "low", "high", "ratio"))
+            if order != sorted(order):  # the model's margin is that of the first of classes_
+                effect, low, high = _negative(effect), _negative(high), _negative(low)
+                ratio = None if ratio is None else 1 / ratio
+            line.update({"effect": effect, "low": low, "high": high, "ratio": ratio})
         return lines
 
     @contextlib.contextmanager
@@ -483,6 +498,10 @@ _DOMAIN_WORDS = [
     ("or a missing rule for this column", "or a 'missing' rule for this column"),
     ("or the schema if the row is right", "or domain if the row is right"),
 ]
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
 
 
 def _options(name: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -660,50 +679,72 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         ['high', 'low']
         """
         refuse(refused)
-        if self.classes is not None and self.schema is None:
-            self._check_classes()
-        X, y = _checked(self, X, y)
-        check_classification_targets(y)
-        if self.schema is not None:
-            self.classes_ = np.asarray(_read(self.schema)["classes"])
-            self._fit(X, self._codes(y), None, self._options({v: v for v in self.classes_.tolist()}))
-            return self
         if self.classes is not None:
-            self.classes_ = np.asarray(self.classes)
+            _labels.listed(self.classes)
+        labels: Any = None if y is None else _labels.array(y, missing=self.schema is not None)
+        X, labels = _checked(self, X, labels)
+        if self.schema is not None:
+            self._set_classes(*self._classes_of_schema(labels.dtype))
+        elif self.classes is not None:
+            self._set_classes(_labels.classes(self.classes, labels.dtype))
         elif self.lab:
-            self.classes_ = np.unique(y)
+            self._set_classes(np.unique(labels))
         else:
             raise ValueError("classes: must be said, or schema=FILE: the classes that occur are not private; lab=True takes them from y")
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
-        order = self._order()
-        self._fit(X, self._codes(y), {"classes": list(order.values())}, self._options(order))
+        label = {"classes": self._class_names} if self.schema is None else None
+        self._fit(X, self._codes(labels), label, self._options(self._order()))
         return self
 
-    def _check_classes(self) -> None:
-        """The parameter classes: labels, each once."""
-        found = np.asarray(self.classes)
-        if found.ndim != 1 or len(found) < 2 or len(set(found.tolist())) < len(found):
-            raise ValueError(f"classes: found {self.classes!r}; allowed is a list of two labels or more, each of them once")
+    def _set_classes(self, classes: NDArray[Any], names: Sequence[str] | None = None) -> None:
+        """Keep classes as classes_, sorted, and beside each its name in the model: by default its number."""
+        order = np.argsort(classes, kind="stable").tolist()
+        self.classes_ = classes[order]
+        self._class_names = [str(i) for i in range(len(order))] if names is None else [names[i] for i in order]
+
+    def _classes_of_schema(self, like: np.dtype[Any]) -> tuple[NDArray[Any], list[str]]:
+        """The classes of the schema file in the type of y, and their names there."""
+        assert self.schema is not None
+        names = _read(self.schema).get("classes") or []
+        if not names:
+            raise ValueError("schema: its label has no classes; use SottoRegressor, or a schema whose label lists classes")
+        found = _labels.of_schema(names, like)
+        if self.classes is not None and _labels.classes(self.classes, like).tolist() != np.unique(found).tolist():
+            raise ValueError(f"classes: lists other labels than the schema, whose classes are {', '.join(map(repr, names))}; leave classes out")
+        return found, names
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "guarantee_" in state and "_class_names" not in state:  # of a version that kept the classes in the order in which they were listed
+            self._set_classes(self.classes_, json.loads(self._model_file)["classes"])
+            self._keep_coefficients()
+
+    def _model_order(self) -> list[int]:
+        names = json.loads(self._model_file)["classes"]
+        return [names.index(name) for name in self._class_names]
 
     def _order(self) -> dict[Any, str]:
         """The name of each class in the schema."""
-        return {value: str(i) for i, value in enumerate(self.classes_.tolist())}
+        return dict(zip(self.classes_.tolist(), self._class_names))
 
-    def _codes(self, y: Any) -> list[str]:
-        """Labels as the schema names them."""
-        if self.schema is not None:
-            return [str(v) for v in y]
+    def _codes(self, y: Any) -> pyarrow.Array:
+        """Labels as the schema names them. A schema file says what is done about a label that it does not list, or that is missing."""
         order = self._order()
+        labels = _labels.array(y, missing=self.schema is not None).tolist()
+        if self.schema is not None:
+            return pyarrow.array([order.get(v, None if _domain.absent(v) else str(v)) for v in labels], pyarrow.string())
         try:
-            return [order[v] for v in np.asarray(y).tolist()]
+            return pyarrow.array([order[v] for v in labels], pyarrow.string())
         except KeyError:
             raise ValueError("y: found a label that is none of classes; allowed are the labels that classes lists") from None
 
     def _named(self, figures: dict[str, Any]) -> dict[str, Any]:
-        if self.schema is None:
-            for one in figures.get("classes", ()):
-                one["class"] = self.classes_[int(one["class"])].item()
+        labels = dict(zip(self._class_names, self.classes_.tolist()))
+        if figures.get("classes"):
+            figures["classes"].sort(key=lambda one: self._class_names.index(one["class"]))
+            for one in figures["classes"]:
+                one["class"] = labels[one["class"]]
         return figures
 
     def _options(self, order: Mapping[Any, str]) -> dict[str, Any]:
@@ -718,9 +759,14 @@ class SottoClassifier(ClassifierMixin, _Sotto):
             if "class_weights" in options:
                 raise ValueError("class_weight: found it beside model_options['class_weights']; allowed is one of them")
             options["class_weights"] = self.class_weight
+        if self.schema is not None:  # the schema's own words, too
+            order = {**{name: name for name in self._class_names}, **order}
         for field, parameter in (("class_weights", "class_weight"), ("threshold", "model_options: threshold")):
             if isinstance(options.get(field), Mapping):
-                options[field] = {order[name]: value for name, value in _of_classes(parameter, options[field], order)}
+                said = list(_of_classes(parameter, options[field], order))
+                if len({order[label] for label, _ in said}) < len(said):
+                    raise ValueError(f"{parameter}: names a class twice; name each class once")
+                options[field] = {order[label]: value for label, value in said}
         return options
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -743,10 +789,17 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         >>> model.predict([[0.8], [0.2]]).tolist()
         ['high', 'low']
         """
-        lines = self._predicted(X)
-        if self.schema is not None:
-            return np.asarray([line[0] for line in lines])
-        return np.asarray(self.classes_[[int(line[0]) for line in lines]])
+        return self._decided(self._predicted(X))
+
+    def _decided(self, lines: list[list[str]]) -> NDArray[Any]:
+        """The class of each line that sotto predict wrote. Rows that a schema file drops have none."""
+        position = {name: i for i, name in enumerate(self._class_names)}
+        labels = self.classes_
+        if any(line[0] not in position for line in lines):
+            if labels.dtype.kind not in "OU":
+                raise ValueError("X: the schema drops some of the rows, which have no class then; mend them, or leave them out")
+            labels, position = np.append(labels, np.asarray([""], dtype=labels.dtype)), {**position, "": len(labels)}
+        return np.asarray(labels[np.asarray([position[line[0]] for line in lines], dtype=int)])
 
     @available_if(lambda self: self.model not in ("svm", "huber-svm"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -796,7 +849,12 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
 
     def _columns_of_classes(self, X: ArrayLike) -> NDArray[np.float64]:
-        return np.asarray([[float(v) for v in line[1:]] for line in self._predicted(X)])
+        return self._probabilities(self._predicted(X))
+
+    def _probabilities(self, lines: list[list[str]]) -> NDArray[np.float64]:
+        """The probabilities in each line that sotto predict wrote, NaN for rows that a schema file drops."""
+        order = self._model_order()
+        return np.asarray([[float(line[1 + i] or "nan") for i in order] for line in lines], dtype=float).reshape(-1, len(order))
 
 
 class SottoRegressor(RegressorMixin, _Sotto):
@@ -899,7 +957,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
         >>> bool(low < high)
         True
         """
-        return np.asarray([float(line[0]) for line in self._predicted(X)])
+        return np.asarray([float(line[0] or "nan") for line in self._predicted(X)], dtype=float)
 
 
 def _read(schema: _types.Path) -> dict[str, Any]:
@@ -942,6 +1000,8 @@ def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         y = np.asarray(y).ravel()
+        if len(X) == 0:
+            raise ValueError("X: has no rows; a fit needs rows")
         if len(X) != len(y):
             raise ValueError(f"y: found {len(y)} labels; allowed is one for each of the {len(X)} rows of X")
         return X, y
@@ -977,7 +1037,7 @@ _REGRESSOR_EXAMPLES = """>>> import numpy as np
 
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
     models='"logistic" (default for two classes), "softmax" (for more), "svm", "huber-svm" or "mlp".',
-    label="classes : sequence, optional\n        All classes that a label may have, public.",
+    label="classes : sequence, optional\n        All classes that a label may have, public, in any order. ``classes_`` has them sorted and in the type of y, as in all of scikit-learn.",
     more="class_weight : dict, optional\n        Public weights of classes in the loss, as ``{label: 5}``, 1 where there is none; they cost nothing.\n    ",
     examples=_CLASSIFIER_EXAMPLES,
 )

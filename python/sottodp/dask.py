@@ -17,7 +17,7 @@ import pyarrow
 from numpy.random import RandomState
 from sklearn.utils.validation import check_is_fitted
 
-from . import _cluster, _estimators, _types
+from . import _cluster, _estimators, _labels, _types
 
 __all__ = ["SottoClassifier", "SottoRegressor"]
 
@@ -41,14 +41,13 @@ class _Dask:
         count = _cluster.partitions(self.partitions, len(workers), "so many workers the Dask cluster has")
         names, label = _cluster.features(self, [str(name) for name in df.columns]), _cluster.label(self)
         host = "127.0.0.1" if address.startswith("inproc") else str(_own_host(client))
-        _cluster.fit(self, names, label, [str(name) for name in df.columns], count, (f"{host}:0", host), lambda work: _Futures(client, df, work))
+        _cluster.fit(self, names, label, [str(name) for name in df.columns], count, (f"{host}:0", host), lambda work: _Futures(client, df, work), lambda name: _labels.array(df._meta[name]).dtype)
 
     def _transform(self, df: Any) -> Any:
         import pandas
 
         check_is_fitted(self, "guarantee_")
-        kind = {"double": "float64", "bigint": "int64", "boolean": "bool"}.get(_cluster.value_type(self), "object")
-        meta = df._meta.assign(prediction=pandas.Series([], dtype=kind))
+        meta = df._meta.assign(prediction=pandas.Series([], dtype=_cluster.value_type(self)))
         if _cluster.has_probabilities(self):
             meta = meta.assign(probability=pandas.Series([], dtype="object"))
         return df.map_partitions(_predicted, self, meta=meta)
@@ -58,8 +57,7 @@ def _predicted(frame: Any, fitted: Any) -> Any:
     import pandas
 
     values, probabilities = _cluster.predictions(fitted, frame)
-    kind = {"double": "float64", "bigint": "int64", "boolean": "bool"}.get(_cluster.value_type(fitted), "object")
-    frame = frame.assign(prediction=pandas.Series(values, index=frame.index, dtype=kind))
+    frame = frame.assign(prediction=pandas.Series(values, index=frame.index, dtype=_cluster.value_type(fitted)))
     if _cluster.has_probabilities(fitted):
         frame = frame.assign(probability=pandas.Series(probabilities, index=frame.index, dtype="object"))
     return frame

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow
 from numpy.random import RandomState
 from sklearn.utils.validation import check_is_fitted
@@ -43,7 +44,7 @@ class _Spark:
         names, label = _cluster.features(self, df.columns), _cluster.label(self)
         host = context.getConf().get("spark.driver.host", "127.0.0.1")
         listen = context.getConf().get("spark.driver.bindAddress", host)
-        _cluster.fit(self, names, label, df.columns, count, (f"{listen}:0", host), lambda work: _Stage(divided(df, work), work))
+        _cluster.fit(self, names, label, df.columns, count, (f"{listen}:0", host), lambda work: _Stage(divided(df, work), work), lambda name: _TYPES.get(df.schema[name].dataType.typeName()))
 
     def _transform(self, df: Any) -> Any:
         import pandas
@@ -51,8 +52,8 @@ class _Spark:
 
         check_is_fitted(self, "guarantee_")
         names = [str(name) for name in self.feature_names_in_]  # type: ignore[attr-defined]
-        value = {"double": types.DoubleType, "bigint": types.LongType, "boolean": types.BooleanType}.get(_cluster.value_type(self), types.StringType)
-        fields = [types.StructField("prediction", value())]
+        value = next((name for name, kind in _TYPES.items() if kind == _cluster.value_type(self)), "string")
+        fields = [types.StructField("prediction", types._all_atomic_types[value]())]
         if _cluster.has_probabilities(self):
             fields.append(types.StructField("probability", types.ArrayType(types.DoubleType())))
 
@@ -70,6 +71,11 @@ class _Spark:
         kept = [functions.col(_quoted(name)) for name in df.columns if name not in [one.name for one in fields]]
         return answered.select(*kept, *[functions.col(f"`{made}`.{one.name}").alias(one.name) for one in fields])
 
+
+# Spark's types of labels, as NumPy has them.
+_TYPES = {name: np.dtype(kind) for name, kind in (
+    ("string", object), ("boolean", bool), ("byte", "int8"), ("short", "int16"), ("integer", "int32"), ("long", "int64"), ("float", "float32"), ("double", "float64"),
+)}
 
 # What a session has to say, so that nothing un-noised is readable outside its processes.
 _SETTINGS = {

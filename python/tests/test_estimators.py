@@ -249,7 +249,7 @@ WRONG = [
     ({"domain": DOMAIN}, pd.concat([FRAME, FRAME], axis=1), None, "X: found the column 'age' a second time; allowed is"),
     ({"domain": DOMAIN}, FRAME, [True] * 10, "y: found 10 labels; allowed is one for each of the 400 rows"),
     ({}, np.full((400, 3), np.nan), None, "X: found NaN; allowed are numbers: let domain say what replaces it"),
-    ({}, None, ["a secret"] * 400, "y: found a label that is none of classes; allowed are"),
+    ({}, None, ["a secret"] * 400, "y: its labels are texts, and classes lists truth values; give both the same type"),
     ({"classes": [1, 1]}, None, None, "classes: found [1, 1]; allowed is a list of two labels"),
     ({"model": "forest"}, None, None, 'model: found "forest"'),
     ({"model_options": {"l3": 1}}, None, None, 'model_options: found "l3"; allowed are l2'),

@@ -10,7 +10,7 @@ import math
 import numbers
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _domain, _labels, _types
 from ._command import Rows, run
-from .errors import InputError, SottoError
+from .errors import InputError, PrivacyError, SottoError
 from .preprocessing import warn_of_fitted_steps
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
@@ -128,6 +128,7 @@ class _Sotto(BaseEstimator):
     accept_delta: bool
     accept_dropped: bool
     disclosure: Mapping[str, Any] | None
+    void: bool
     guarantee_: Guarantee
     n_features_in_: int
     feature_names_in_: NDArray[Any]
@@ -136,6 +137,9 @@ class _Sotto(BaseEstimator):
     coef_names_: NDArray[Any]
 
     _search: dict[str, Any] | None = None  # the spec's block tune, of a SottoSearchCV
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**type(self)().get_params(deep=False), **state})  # an earlier version had fewer parameters
 
     def _keep(self, parameters: Mapping[str, Any]) -> None:
         """Keep the arguments of __init__ under their names, unchanged, as scikit-learn requires."""
@@ -153,7 +157,7 @@ class _Sotto(BaseEstimator):
             self._write(rows, features, names, {target: y})
             with self._in_words(work, rows, names):
                 if self._search is None:
-                    run("fit", work / "spec.yaml", "--json", "--quiet", rows=rows)
+                    run("fit", work / "spec.yaml", "--json", "--quiet", *(["--void"] if self.void and self.lab else []), rows=rows)
                 else:
                     run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows)
                     self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
@@ -379,22 +383,42 @@ class _Sotto(BaseEstimator):
         ['high', 'low', 'value']
         """
         check_is_fitted(self, "guarantee_")
+        asked: list[Any] = ["--epsilon", epsilon]
+        for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger and _place(self.ledger))):
+            if value is not None:
+                asked += [flag, value]
+        with tempfile.TemporaryDirectory(prefix="sotto-") as directory:
+            return self._named(self._evaluated(X, y, *asked, "--out", out or Path(directory) / "record")["private"])
+
+    def _admit(self, X: Any, y: Any) -> None:
+        """Ask the command's gate whether rows may be scored exactly. Whoever calls score says that they need no protection."""
+        asked: list[Any] = ["--unprotected", "--accept-dropped", *(["--void"] if self.void else [])]
+        if self.ledger is not None:
+            asked += ["--ledger", _place(self.ledger)]
+        try:
+            self._evaluated(X, y, *asked)
+        except PrivacyError as error:
+            why = re.sub(r"[.] Use other rows.*", "", str(error), flags=re.DOTALL)
+            raise type(error)(
+                f"{why}. An exact score would show protected rows without noise. Use evaluate_private(X, y, epsilon=...), which is charged, "
+                "SottoSearchCV to choose a method, or rows that need no protection; void=True scores them all the same, which ends the guarantee forever"
+            ) from error.__cause__
+
+    def _evaluated(self, X: Any, y: Any, *asked: Any) -> dict[str, Any]:
+        """What sotto evaluate says of the model on these rows."""
         features, names = self._features(self._validated(X))
         target = LABEL if self.schema is None else self._columns_of_schema()[0]
         codes = self._codes(y)
         if len(codes) != len(features[0]):
             raise ValueError(f"y: found {len(codes)} labels; allowed is one for each of the {len(features[0])} rows of X")
-        asked: list[Any] = ["--epsilon", epsilon]
-        for flag, value in (("--delta", delta), ("--rows", rows), ("--dataset", dataset), ("--by", by), ("--ledger", self.ledger and _place(self.ledger))):
-            if value is not None:
-                asked += [flag, value]
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as cells:
             work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
             self._write(cells, features, names, {target: codes})
             with self._in_words(work, cells, names):
-                text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", "--out", out or work / "record", *asked, rows=cells)
-        return self._named(json.loads(text)["private"])
+                text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", *asked, rows=cells)
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     def effects(self) -> list[dict[str, Any]]:
         """Return what each column adds to the model's margin, from the released model alone.
@@ -484,6 +508,7 @@ _WORDS = [
     (r"^--([a-z]+): (\1: )?", r"\1: "),
     (r"^tune\.", ""),
     (r"Write dataset: (.*) in the schema, so", r"Say dataset='\1', so"),
+    (r"--void\b", "void=True"),
     (r"--accept-delta\b", "accept_delta=True"),
     (r"--accept-dropped\b", "accept_dropped=True"),
 ]
@@ -604,6 +629,9 @@ _PARAMETERS = """
         is raised.
     {more}disclosure : dict, optional
         What only a person knows, for ``sotto disclose``, as ``{{"purpose": "…", "operator": "…"}}`` (docs/how-to/disclosure.md).
+    void : bool, default False
+        Let ``score`` and the lab use rows that the ledger protects, as ``--void`` does: that ends the guarantee of their
+        dataset forever, and the ledger records it.
 
     Attributes
     ----------
@@ -625,7 +653,49 @@ _PARAMETERS = """
     """
 
 
-class SottoClassifier(ClassifierMixin, _Sotto):
+class _Scored:
+    """The gate before scikit-learn's own score."""
+
+    _admit: Callable[[Any, Any], None]
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the exact score of the model on rows that need no protection.
+
+        It has no noise and is not charged, so it refuses rows that the ledger protects, as those of a fit.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Rows, with the columns of the training.
+        y : array of shape (n_samples,)
+            Their labels or numbers.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows in the score.
+
+        Returns
+        -------
+        float
+            Accuracy of a classifier, R² of a regression.
+
+        Raises
+        ------
+        ContentProtectedError
+            If the ledger protects the rows. `evaluate_private` scores them with noise, `SottoSearchCV` chooses a method
+            by their scores, and ``void=True`` ends their guarantee.
+
+        Examples
+        --------
+        >>> from sottodp import SottoClassifier
+        >>> model = SottoClassifier(lab=True, random_state=1).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50)
+        >>> model.score([[0.8], [0.2], [0.7]], ["high", "low", "high"])
+        1.0
+        """
+        check_is_fitted(self, "guarantee_")
+        self._admit(X, y)
+        return float(super().score(X, y, sample_weight=sample_weight))  # type: ignore[misc]
+
+
+class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
     classes: Sequence[Any] | None
     class_weight: Mapping[Any, float] | None
     classes_: NDArray[Any]
@@ -639,7 +709,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         hats: int | None = None, classes: Sequence[Any] | None = None, rows: int | None = None, dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
-        class_weight: Mapping[Any, float] | None = None, disclosure: Mapping[str, Any] | None = None,
+        class_weight: Mapping[Any, float] | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
     ) -> None:
         self._keep(locals())
 
@@ -857,7 +927,7 @@ class SottoClassifier(ClassifierMixin, _Sotto):
         return np.asarray([[float(line[1 + i] or "nan") for i in order] for line in lines], dtype=float).reshape(-1, len(order))
 
 
-class SottoRegressor(RegressorMixin, _Sotto):
+class SottoRegressor(_Scored, RegressorMixin, _Sotto):
     target_range: tuple[float, float] | None
 
     _says_label = "target_range"
@@ -869,7 +939,7 @@ class SottoRegressor(RegressorMixin, _Sotto):
         hats: int | None = None, target_range: tuple[float, float] | None = None, rows: int | None = None, dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
-        disclosure: Mapping[str, Any] | None = None,
+        disclosure: Mapping[str, Any] | None = None, void: bool = False,
     ) -> None:
         self._keep(locals())
 

@@ -27,7 +27,12 @@ def array(y: Any, missing: bool = False) -> NDArray[Any]:
     """y as scikit-learn's own classifiers see it: of texts, whole numbers or truth values. ``missing`` allows texts to be missing."""
     if isinstance(y, (list, tuple)) and len({isinstance(label, str) for label in y}) > 1 and not (missing and all(isinstance(v, str) or _domain.absent(v) for v in y)):
         raise ValueError("y: mixes texts with other labels; give all labels the same type")
-    found: NDArray[Any] = np.asarray(y if np.iscomplexobj(y) else column_or_1d(y, warn=True))  # its error for complex numbers quotes labels
+    try:
+        found: NDArray[Any] = np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        if "Complex data not supported" not in str(error):
+            raise
+        raise ValueError("y: has complex numbers as labels; give texts, whole numbers or truth values. Complex data not supported") from None  # without the labels
     if found.dtype.kind not in _KINDS:
         raise ValueError(f"y: has labels of the type {found.dtype}; give texts, whole numbers or truth values")
     if found.dtype.kind != "O":

@@ -141,7 +141,7 @@ class SottoSearchCV(MetaEstimatorMixin, BaseEstimator):
         return predicted
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the best candidate's score on rows that need no protection: it has no noise.
+        """Return the best candidate's score on rows that need no protection: it has no noise, and the ledger's rows are refused.
 
         Parameters
         ----------

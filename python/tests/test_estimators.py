@@ -151,7 +151,7 @@ def test_run_directory(tmp_path):
 def test_regression():
     X, y = table(4000)
     r = SottoRegressor(4, 1e-5, "add-or-remove", domain=[(-1, 1)] * 3, target_range=(-4, 4), rows=4000, dataset="numbers")
-    assert r.fit(X, y).score(X, y) > 0.5
+    assert r.fit(X, y).score(*table(4000, seed=2)) > 0.5
     with pytest.raises(ValueError, match="domain"):
         clone(r).set_params(domain=[(-1, 1)] * 2).fit(X, y)
 
@@ -160,7 +160,9 @@ def test_bumps_fit_what_is_no_line():
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
     y = np.abs(X[:, 0]) > 0.5
     line, curve = public(epsilon=5, rows=4000, hats=0), public(epsilon=5, rows=4000, hats=8)
-    assert line.fit(X, y).score(X, y) < 0.7 and curve.fit(X, y).score(X, y) > 0.9
+    other = np.random.default_rng(2).uniform(-1, 1, (4000, 2))
+    truth = np.abs(other[:, 0]) > 0.5
+    assert line.fit(X, y).score(other, truth) < 0.7 and curve.fit(X, y).score(other, truth) > 0.9
     with pytest.raises(ValueError, match="hats: found 1; allowed is a whole number from 2 to 64"):
         clone(curve).set_params(hats=1).fit(X, y)
 
@@ -200,7 +202,7 @@ def test_levels_and_missing_values():
     frame.loc[7, "a"] = np.nan
     domain = {"a": {"bounds": (-1, 1), "missing": 0}, "b": [False, True], "c": pd.CategoricalDtype(["u", "v"])}
     c = public(domain=domain, hats=0).fit(frame, y > 0)
-    assert list(c.coef_names_) == ["a", "b=False", "b=True", "c=u", "c=v", "(intercept)"] and c.score(frame, y > 0) > 0.9
+    assert list(c.coef_names_) == ["a", "b=False", "b=True", "c=u", "c=v", "(intercept)"] and (c.predict(frame) == (y > 0)).mean() > 0.9
     assert (c.predict(frame.astype({"c": "category"})) == c.predict(frame)).all()
     with pytest.raises(ValueError, match="^X: row 8: column a: found a missing value"):
         public(domain={**domain, "a": (-1, 1)}).fit(frame, y > 0)
@@ -293,7 +295,8 @@ def test_lifetime_after_a_grid():
     X, y = table()
     public().fit(X, y > 0)
     run("ledger", "show", "table")
-    found = GridSearchCV(public(), {"hats": [0, 2]}, cv=2).fit(X, y > 0).best_estimator_.guarantee_
+    with pytest.warns(UserWarning, match="SottoSearchCV to choose a method"):  # by default it goes on without a score
+        found = GridSearchCV(public(), {"hats": [0, 2]}, cv=2).fit(X, y > 0).best_estimator_.guarantee_
     assert found.epsilon == 1 and "All runs so far are together (ε 6, " in found.lifetime and found.lifetime in str(found)
     assert "not made by steps that were fitted to the same rows" in found.assumptions[-1]
 
@@ -326,9 +329,9 @@ def test_private_evaluation(tmp_path):
     X, y = table(4000)
     c = public(rows=4000).fit(X, y > 0)
     held, truth = table(4000, seed=9)
+    exact = c.score(held, truth > 0)
     figures = c.evaluate_private(held, truth > 0, epsilon=1, dataset="held", out=tmp_path / "evaluation")
     run("verify", tmp_path / "evaluation")
-    exact = c.score(held, truth > 0)
     assert figures["accuracy"]["low"] < exact < figures["accuracy"]["high"] and abs(figures["accuracy"]["value"] - exact) < 0.02
     assert [one["class"] for one in figures["classes"]] == [False, True]
     assert json.loads(run("ledger", "show", "held", "--json"))["dataset"]["spent"] == {"epsilon": 1, "delta": 1e-5}
@@ -378,7 +381,8 @@ def test_search():
     s = SottoSearchCV(said, ["nag", {"name": "sgd", "steps": 30, "label": "short"}], mean=3).fit(X, y > 0)
     assert s.best_method_ in ("1: nag", "short") and s.best_score_ < 0 < s.score_noise_
     assert s.guarantee_.epsilon == 3 and "(ε 3, " in s.guarantee_.lifetime  # all of the search
-    assert s.score(X, y > 0) > 0.9 and (s.predict(X) == (s.decision_function(X) > 0)).all()
+    held, truth = table(400, seed=2)
+    assert s.score(held, truth > 0) > 0.9 and (s.predict(X) == (s.decision_function(X) > 0)).all()
     for wrong, message in [(public(lab=True), "lab"), (public(method="nag"), "method of its own")]:
         with pytest.raises(ValueError, match=message):
             SottoSearchCV(wrong, ["nag"]).fit(X, y > 0)
@@ -387,9 +391,73 @@ def test_search():
 def test_pipeline_pickle_and_folds():
     X, y = table()
     p = make_pipeline(FunctionTransformer(np.tanh), public(epsilon=5))
-    assert cross_val_score(p, X, y > 0, cv=2).mean() > 0.6
+    with pytest.raises(errors.ContentProtectedError, match="the ledger knows them, .* as \"table\""):  # the second fold was trained on by then
+        cross_val_score(p, X, y > 0, cv=2, error_score="raise")
+    assert cross_val_score(clone(p).set_params(sottoclassifier__lab=True, sottoclassifier__dataset="lab"), *(lambda t: (t[0], t[1] > 0))(table(seed=3)), cv=2).mean() > 0.6
     fitted = public().fit(X, y > 0)
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+
+
+ADVICE = r"Use evaluate_private\(X, y, epsilon=\.\.\.\), .* SottoSearchCV to choose a method, .* void=True scores them all the same, which ends the guarantee forever$"
+
+
+def test_scores_of_protected_rows():
+    """An exact score of rows that the ledger protects is refused, in whatever order, number and type they come."""
+    X, y = table()
+    held, truth = table(seed=2)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    statement = lambda: json.loads(run("ledger", "show", "table", "--json"))["dataset"]["statement"]  # noqa: E731
+    c = public().fit(X, y > 0)
+    before = statement()
+    for rows in (slice(None), slice(None, None, -1), slice(30), slice(1), slice(200, 400)):
+        with pytest.raises(errors.ContentProtectedError, match='^X: these rows are protected: .* as "table"\\. An exact score .*' + ADVICE):
+            c.score(X[rows], (y > 0)[rows])
+    for rows, labels in [(np.r_[X, held[:1]], np.r_[y > 0, truth[:1] > 0]), (X, (y > 0).astype(int)), (X.tolist(), (y > 0).tolist())]:
+        with pytest.raises(errors.ContentProtectedError, match=ADVICE):
+            c.score(rows, labels)
+    assert c.score(held, truth > 0) == np.mean(c.predict(held) == (truth > 0))
+    weights = np.arange(400)
+    assert c.score(held, truth > 0, sample_weight=weights) == np.average(c.predict(held) == (truth > 0), weights=weights)
+    with pytest.raises(errors.ContentProtectedError, match=ADVICE):
+        pickle.loads(pickle.dumps(c)).score(X, y > 0)
+    with pytest.raises(errors.ContentProtectedError, match=ADVICE):
+        make_pipeline(FunctionTransformer(), c).score(X, y > 0)
+    with pytest.raises(errors.ContentProtectedError, match=ADVICE):  # of another dataset, with names
+        public(dataset="other", domain={name: (-1, 1) for name in "abc"}).fit(pd.DataFrame(held, columns=list("abc")), truth > 0).score(pd.DataFrame(held, columns=list("abc")), truth > 0)
+    with pytest.raises(ValueError, match="^y: found a label that is none of classes"):
+        c.score(held, [2] * 400)
+    number = SottoRegressor(4, 1e-5, "add-or-remove", domain={name: (-1, 1) for name in "abc"}, target_range=(-4, 4), rows=400, dataset="numbers")
+    other, target = table(seed=3)
+    other = pd.DataFrame(other, columns=list("abc"))
+    number.fit(other, target)
+    with pytest.raises(errors.ContentProtectedError, match=ADVICE):
+        number.score(other, target)
+    assert number.score(frame, y + 9) < number.score(frame, y)
+    assert statement() == before  # nothing is recorded, nothing has ended
+
+
+def test_search_scores_are_refused():
+    X, y = table()
+    s = SottoSearchCV(public(epsilon=3), ["nag"], mean=1.5).fit(X, y > 0)
+    with pytest.raises(errors.ContentProtectedError, match=ADVICE):
+        s.score(X, y > 0)
+
+
+def test_void_opens_protected_rows():
+    X, y = table()
+    held, truth = table(seed=2)
+    show = lambda: json.loads(run("ledger", "show", "table", "--json"))["dataset"]  # noqa: E731
+    c = public(void=True).fit(X, y > 0)
+    assert c.score(held, truth > 0) > 0.8 and "void" not in show()  # they match nothing
+    with pytest.warns(errors.PrivacyWarning, match="table"):
+        assert c.score(X, y > 0) == np.mean(c.predict(X) == (y > 0))
+    assert "score of a model" in show()["void"]["why"] and "There is no lifetime guarantee" in show()["statement"]
+    X, y = table(seed=3)
+    public(dataset="third").fit(X, y > 0)
+    with pytest.raises(errors.ContentProtectedError, match="void=True accesses them all the same"):
+        public(dataset="lab", lab=True).fit(X, y > 0)
+    assert public(dataset="lab", lab=True, void=True).fit(X, y > 0).guarantee_.lab
+    assert "void" in json.loads(run("ledger", "show", "third", "--json"))["dataset"]
 
 
 def test_no_probabilities_of_a_margin():

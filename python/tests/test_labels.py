@@ -219,7 +219,7 @@ REFUSED = [
     ([0, 1], np.array(of([0, NAN])), "Input y contains NaN"),
     ([0, 1], np.array(of([0.25, 0.5])), "Unknown label type: continuous"),
     (["a", "b"], np.array(of([b"a", b"b"])), "y: has labels of the type |S1; give texts, whole numbers or truth values"),
-    ([0, 1], np.array(of([0j, 1j])), "y: has labels of the type complex128; give texts"),
+    ([0, 1], np.array(of([0j, 1j])), "y: has complex numbers as labels; give texts"),
     ([0, 1], np.array(of(["2020-01-01", "2021-01-01"]), dtype="datetime64[D]"), "y: has labels of the type datetime64[D]; give texts"),
     (["a", "b"], of(["a", "secret"]), "y: found a label that is none of classes"),
 ]

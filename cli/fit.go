@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
@@ -264,6 +265,9 @@ once, continues it, and does nothing when the run is finished.
 				if begun {
 					resume, dir = spec.Out, spec.Out
 					env.Ledger, env.Void, env.MetricsTimings = spec.Ledger, spec.Void, spec.MetricsTimings
+					if workers.address == "" && readfile.Inherited(spec.Data) {
+						env.Data = spec.Data
+					}
 				}
 			}
 		}
@@ -354,26 +358,29 @@ func interrupted(err error, dir string) error {
 		return err
 	}
 	info, readErr := runlog.ReadInfo(dir)
-	again := "sotto fit --resume " + dir
-	if readErr == nil && info.Shards > 0 {
-		again += " --workers ADDRESS --key FILE"
+	again := "`sotto fit --resume " + dir + "`"
+	switch {
+	case readErr == nil && info.Shards > 0:
+		again = "`sotto fit --resume " + dir + " --workers ADDRESS --key FILE`"
+	case readErr == nil && run.FromProgram(info.Data):
+		again = fmt.Sprintf("the same fit once more in the program that gives the rows, in Python with run_dir=%q", dir)
 	}
 	if errors.Is(err, run.ErrInterrupted) {
-		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, again)
+		return fmt.Errorf("%w. Go on with: %s", run.ErrInterrupted, strings.Trim(again, "`"))
 	}
 	switch finished := readErr == nil && info.Status == runlog.Finished; {
 	case readErr != nil:
 		return err
 	case errors.Is(err, ledger.ErrUncertain):
-		return fmt.Errorf("%w\nNothing was released. Check the ledger, then go on with `%s`", err, again)
+		return fmt.Errorf("%w\nNothing was released. Check the ledger, then go on with %s", err, again)
 	case errors.Is(err, ledger.ErrGone):
-		return fmt.Errorf("%w\nPut the ledger back, then go on with `%s`", err, again)
+		return fmt.Errorf("%w\nPut the ledger back, then go on with %s", err, again)
 	case exitCode(err) != exitFailed, finished && errors.Is(err, run.ErrDiverged):
 		return err
 	case finished:
-		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with `%s`", err, again)
+		return fmt.Errorf("%w\nThe training itself is complete. Finish the run with %s", err, again)
 	case info.Lab:
-		return fmt.Errorf("%w\nGo on with `%s`", err, again)
+		return fmt.Errorf("%w\nGo on with %s", err, again)
 	}
-	return fmt.Errorf("%w\nThe budget stays reserved. Go on with `%s`, or close the run with `sotto ledger settle %s`", err, again, dir)
+	return fmt.Errorf("%w\nThe budget stays reserved. Go on with %s, or close the run with `sotto ledger settle %s`", err, again, dir)
 }

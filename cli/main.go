@@ -40,6 +40,7 @@ func execute() int {
 		err = &run.InputError{Err: err}
 	} else {
 		err = root().ExecuteContext(ctx)
+		parent.Clean()
 	}
 	if err != nil {
 		printError(os.Stderr, err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -94,7 +95,7 @@ func sameRun(j *Job, info *runlog.Info) error {
 	differs("output", now.Output == info.Output)
 	differs("lab", now.Lab == info.Lab && (now.Seed == nil) == (info.Seed == nil) && (now.Seed == nil || *now.Seed == *info.Seed))
 	differs("test", now.Test == info.Test && now.TestLabels == info.TestLabels)
-	differs("data", info.Shards > 0 || now.Data == info.Data && now.Labels == info.Labels)
+	differs("data", info.Shards > 0 || sameTable(now.Data, info.Data) && now.Labels == info.Labels)
 	differs("network", reflect.DeepEqual(now.Sum, info.Sum))
 	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
 	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config)) // last: its noise follows from the budget
@@ -102,6 +103,11 @@ func sameRun(j *Job, info *runlog.Info) error {
 		return inputError(j.Spec.Place("out"), "out: %s holds a run with another %s than this spec; allowed is a new directory, or `sotto fit --resume %s` for that run", j.Spec.Out, other, j.Spec.Out)
 	}
 	return nil
+}
+
+// sameTable compares where rows are. Which descriptor another program gave them by says nothing; Resume compares their content.
+func sameTable(now, began string) bool {
+	return now == began || readfile.Inherited(now) && readfile.Inherited(began)
 }
 
 func sameJSON(a, b json.RawMessage) bool {

@@ -35,6 +35,7 @@ type Env struct {
 	Workers        int            // goroutines of a large pass; 0: one per core
 	Shards         *Shards        // hold the rows, instead of the spec's data; nil: none
 	Ledger         string         // Resume only: the ledger, if it has moved or needs a password
+	Data           string         // Resume only: where the rows are now, of a run whose rows came from another program
 	Void           bool           // Resume only: an assertion (Spec) that the run did not need when it began
 	MetricsTimings bool           // Resume only: times are served as metrics, also where they were not before
 	Progress       func(Progress) // receives durable steps, about twice a second

@@ -157,11 +157,23 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if err := s.disk().Tidy(dir); err != nil {
 		return nil, err
 	}
-	if info.Status == runlog.Finished {
+	if info.Status == runlog.Finished && env.Data == "" {
 		return info, s.finishAgain(ctx)
 	}
 	if s.Job, err = jobOf(info); err != nil {
 		return nil, &InputError{dir, err}
+	}
+	if env.Data != "" {
+		s.Job.Spec.Data = env.Data
+	}
+	if info.Status == runlog.Finished {
+		if err := s.loaded(ctx); err != nil {
+			return nil, orStopped(ctx, err, ErrInterrupted)
+		}
+		return info, s.finishAgain(ctx)
+	}
+	if d := s.Job.Spec.Data; env.Data == "" && info.Shards == 0 && FromProgram(d) {
+		return nil, inputError("", "%s: the program that started this run gave it its rows, through %s, and only that program has them: repeat the same fit there, in Python with run_dir=%q", dir, d, dir)
 	}
 	if info.Sum != nil && env.Pool == nil {
 		return nil, inputError("", "%s: is the run of %s, one of %d owners who add up their sums; it goes on only with all of them. Allowed is to repeat `sotto node` with the same --dir", dir, info.Sum.Name(), len(info.Sum.Names))
@@ -456,14 +468,51 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
 		return inputError("", "%s: found another plan than the one that the budget was reserved for", filepath.Join(s.Dir, runlog.InfoFile))
 	case !bytes.Equal(known.Mark, contentMark(s.ledger, s.opened)):
-		table := data.Public(s.Job.Spec.Data)
-		if s.shards != nil {
-			table = "the workers' rows"
-		}
-		return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one", table)
+		return s.otherTable()
 	}
 	s.token, err = s.swapToken(ctx, old, rec.Events)
 	return err
+}
+
+func (s *Session) otherTable() error {
+	table := data.Public(s.Job.Spec.Data)
+	if s.shards != nil {
+		table = "the workers' rows"
+	}
+	return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one. Use that table, or a new run directory", table)
+}
+
+// loaded checks that the rows of a finished run came once more.
+func (s *Session) loaded(ctx context.Context) error {
+	if _, err := s.Load(ctx); err != nil {
+		return err
+	}
+	if err := s.openLedger(ctx); err != nil {
+		return err
+	}
+	if s.Info.Lab {
+		return s.accessed(ctx)
+	}
+	known, err := s.ledger.Run(ctx, s.Info.ID)
+	if err == nil && !bytes.Equal(known.Mark, contentMark(s.ledger, s.opened)) {
+		err = s.otherTable()
+	}
+	return err
+}
+
+// accessed checks that a lab run, which reserves nothing, has the rows whose access the ledger recorded for it.
+func (s *Session) accessed(ctx context.Context) error {
+	marks, err := s.ledger.Accessed(ctx, s.Info.ID)
+	if err == nil && len(marks) > 0 && !slices.ContainsFunc(marks, func(mark []byte) bool { return bytes.Equal(mark, contentMark(s.ledger, s.opened)) }) {
+		err = s.otherTable()
+	}
+	return err
+}
+
+// FromProgram says whether another program gives the rows at path by a descriptor, as Python does, so that they come only from it.
+// Standard input is not of that kind: a shell can give the same rows again.
+func FromProgram(path string) bool {
+	return readfile.Inherited(path) && path != "-" && path != "/dev/stdin"
 }
 
 // sameLedger reports whether the open ledger is the one that the run began with.
@@ -500,7 +549,10 @@ func (s *Session) takeOverLab(ctx context.Context) error {
 	_, err := s.ledger.Run(ctx, s.Info.ID)
 	switch {
 	case errors.Is(err, ledger.ErrUnknownRun):
-		return s.reservedNothing()
+		if err := s.reservedNothing(); err != nil {
+			return err
+		}
+		return s.accessed(ctx)
 	case err == nil:
 		return s.noLabRun()
 	}

@@ -7,7 +7,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -16,6 +19,20 @@ import (
 // ends, however it ends, the pipe closes, and the command stops as after Ctrl-C:
 // otherwise the run would continue and spend budget without anyone waiting for it.
 const Variable = "SOTTO_PARENT_PIPE"
+
+// Directory names a directory that the process which started this one made for it, with a name that begins with "sotto-".
+// That process removes it; if it has ended before, [Clean] does.
+const Directory = "SOTTO_PARENT_DIRECTORY"
+
+var ended atomic.Bool
+
+// Clean removes the directory of a parent that has ended. It comes last: the command may have files there.
+func Clean() {
+	dir := os.Getenv(Directory)
+	if ended.Load() && filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), "sotto-") {
+		os.RemoveAll(dir)
+	}
+}
 
 // Watch returns a context that ends with the parent, where there is one to watch.
 func Watch(ctx context.Context) (context.Context, error) {
@@ -36,6 +53,7 @@ func Watch(ctx context.Context) (context.Context, error) {
 	go func() {
 		defer stop()
 		io.Copy(io.Discard, pipe)
+		ended.Store(true)
 	}()
 	return ctx, nil
 }

@@ -124,7 +124,7 @@ def work(
         (place / "schema.yaml").write_text(task.schema, encoding="utf-8")
         (place / "spec.yaml").write_text(json.dumps({**json.loads(task.spec), "schema": str(place / "schema.yaml")}), encoding="utf-8")
         arguments = ["worker", str(place / "spec.yaml"), "--hub", task.address, "--key", "-", "--shard", f"{shard + 1}/{task.count}", "--data", rows.path]
-        with Process(arguments, task.key, [rows.file.fileno()]) as worker:
+        with Process(arguments, task.key, [rows.file.fileno()], place) as worker:
             read = worker.says(r"^shard \d+/\d+: (connected to|waiting for the coordinator at) ", stop) is not None
             if not agree(read):
                 worker.end()
@@ -150,10 +150,10 @@ def work(
 class Process:
     """A sotto command that gets a key by standard input. It ends with this process, and at the end of the block."""
 
-    def __init__(self, arguments: Sequence[str], key: bytes, inherited: Sequence[int] = ()) -> None:
+    def __init__(self, arguments: Sequence[str], key: bytes, inherited: Sequence[int] = (), within: Path | None = None) -> None:
         watched, self._held = os.pipe()
         try:
-            self.process = _start([command(), *arguments], watched, inherited, True)
+            self.process = _start([command(), *arguments], watched, inherited, True, within)
         except OSError as error:
             os.close(self._held)
             raise errors.MachineError(f"sotto does not start: {error}") from error
@@ -243,6 +243,8 @@ def fit(
         raise OSError("workers of a cluster need descriptors that a process inherits, which Windows does not have; allowed is Linux or macOS")
     target = LABEL if self.schema is None else self._columns_of_schema()[0]
     label = target if label is None else label
+    if self.run_dir and _finished(Path(self.run_dir)):
+        raise ValueError(f"run_dir: {self.run_dir} holds a finished run; use a new directory")
     said, order, options = _label(self, type_of(label) if label in columns else None)
     names = list(features)
     warn_of_fitted_steps()
@@ -257,8 +259,8 @@ def fit(
         worker_spec = {name: spec[name] for name in ("model", "privacy", "accept_delta", "accept_dropped") if name in spec}
         key = secrets.token_bytes(32)
         with self._in_words(place, Rows(), names):
-            arguments = ["fit", str(place / "spec.yaml"), "--json", "--workers", listen[0], "--shards", str(count), "--key", "-"]
-            with Process(arguments, key) as run:
+            arguments = ["fit", str(place / "spec.yaml"), "--json", "--workers", listen[0], "--shards", str(count), "--key", "-", *(["--or-resume"] if self.run_dir else [])]
+            with Process(arguments, key, within=place) as run:
                 found = run.says(r"^waiting for the workers of \d+ shards? at (\S+)$")
                 if found is None:
                     run.end()
@@ -276,6 +278,13 @@ def fit(
         self.feature_names_in_, self.n_features_in_ = np.asarray(names, dtype=object), len(names)
         self.partitions_ = count
         self._keep_run(out, names, unit)
+
+
+def _finished(run_dir: Path) -> bool:
+    try:
+        return bool(json.loads((run_dir / "run.json").read_text(encoding="utf-8"))["status"] == "finished")
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _wait(run: Process, tasks: Tasks, count: int) -> None:

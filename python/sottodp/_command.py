@@ -62,10 +62,11 @@ def _unnamed() -> BinaryIO:
     return tempfile.TemporaryFile()
 
 
-def run(*arguments: object, rows: Rows | None = None) -> str:
+def run(*arguments: object, rows: Rows | None = None, within: Path | None = None) -> str:
     """Return what the command prints. If it fails, raise the class of ``sottodp.errors`` for that kind of error.
 
-    The command ends when this process does, however that ends: it holds one end of a pipe.
+    The command ends when this process does, however that ends: it holds one end of a pipe. It removes the directory
+    ``within`` then, which is of this call alone.
     """
     inherited: list[int] = []
     text = None
@@ -76,7 +77,7 @@ def run(*arguments: object, rows: Rows | None = None) -> str:
         inherited = [rows.file.fileno()]
     watched, held = os.pipe()
     try:
-        process = _start([command(), *map(str, arguments)], watched, inherited, text is not None)
+        process = _start([command(), *map(str, arguments)], watched, inherited, text is not None, within)
     except OSError as error:
         os.close(held)
         raise errors.MachineError(f"sotto does not start: {error}") from error
@@ -97,8 +98,10 @@ def run(*arguments: object, rows: Rows | None = None) -> str:
     raise _error(process.returncode, err.decode("utf-8", "replace"))
 
 
-def _start(arguments: Sequence[str], watched: int, inherited: Sequence[int], piped: bool) -> subprocess.Popen[bytes]:
+def _start(arguments: Sequence[str], watched: int, inherited: Sequence[int], piped: bool, within: Path | None = None) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "SOTTO_ERROR_KIND": "1"}
+    if within is not None:
+        environment["SOTTO_PARENT_DIRECTORY"] = str(within.absolute())
     options: dict[str, Any] = {
         "stdin": subprocess.PIPE if piped else subprocess.DEVNULL,
         "stdout": subprocess.PIPE,
@@ -123,7 +126,12 @@ def _error(code: int, text: str) -> errors.SottoError | errors.Interrupted:
     kind = re.search(r"(?:^|\n)\[([a-z-]+)\]$", text)
     if kind:
         text = text[: kind.start()].strip()
-    text = text.removeprefix("sotto: ") or f"sotto ended with code {code}"
+    begins = re.search(r"(?:^|\n)sotto: ", text)
+    if begins:
+        before, text = text[: begins.start()].strip(), text[begins.end() :]
+        if before:  # for the owner's terminal only, as when the command does not fail
+            warnings.warn(before, errors.PrivacyWarning, stacklevel=5)
+    text = text or f"sotto ended with code {code}"
     found = errors.KINDS.get(kind[1]) if kind else None
     return (found or errors.CODES.get(code, errors.MachineError))(text)
 

@@ -157,9 +157,10 @@ class _Sotto(BaseEstimator):
             self._write(rows, features, names, {target: y})
             with self._in_words(work, rows, names):
                 if self._search is None:
-                    run("fit", work / "spec.yaml", "--json", "--quiet", *(["--void"] if self.void and self.lab else []), rows=rows)
+                    flags = [flag for flag, given in (("--void", self.void and self.lab), ("--or-resume", self.run_dir)) if given]
+                    run("fit", work / "spec.yaml", "--json", "--quiet", *flags, rows=rows, within=work)
                 else:
-                    run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows)
+                    run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows, within=work)
                     self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
             self._keep_run(out, names, unit)
 
@@ -330,7 +331,7 @@ class _Sotto(BaseEstimator):
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
             self._write(rows, features, names, {})
             with self._in_words(work, rows, names):
-                text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows)
+                text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows, within=work)
         return list(csv.reader(io.StringIO(text)))[1:]
 
     def evaluate_private(
@@ -391,7 +392,7 @@ class _Sotto(BaseEstimator):
             return self._named(self._evaluated(X, y, *asked, "--out", out or Path(directory) / "record")["private"])
 
     def _admit(self, X: Any, y: Any) -> None:
-        """Ask the command's gate whether rows may be scored exactly. Whoever calls score says that they need no protection."""
+        """Ask the command's gate whether rows may be scored exactly. A caller of score says that they need no protection."""
         asked: list[Any] = ["--unprotected", "--accept-dropped", *(["--void"] if self.void else [])]
         if self.ledger is not None:
             asked += ["--ledger", _place(self.ledger)]
@@ -416,7 +417,7 @@ class _Sotto(BaseEstimator):
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
             self._write(cells, features, names, {target: codes})
             with self._in_words(work, cells, names):
-                text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", *asked, rows=cells)
+                text = run("evaluate", "--model", work / "model.json", "--data", cells.path, "--json", *asked, rows=cells, within=work)
         found: dict[str, Any] = json.loads(text)
         return found
 
@@ -450,7 +451,7 @@ class _Sotto(BaseEstimator):
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory:
             model = Path(directory) / "model.json"
             model.write_text(self._model_file, encoding="utf-8")
-            text = run("export", model, "--to", "csv", "--out", "-")
+            text = run("export", model, "--to", "csv", "--out", "-", within=model.parent)
         lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text)))
         order = self._model_order()
         for line in lines:
@@ -474,6 +475,8 @@ class _Sotto(BaseEstimator):
             for pattern, words in _WORDS:
                 text = re.sub(pattern, words, text)
             text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
+            if not self.run_dir:
+                text = re.sub(r"\n(The budget stays reserved\.) .*", r"\n\1 With run_dir=DIR, the same fit can be repeated, and goes on", text)
             if self._search is not None:
                 text = re.sub(r"^method(_options)?: ", "methods: ", text)
             if self.schema is None:
@@ -617,7 +620,8 @@ _PARAMETERS = """
     ledger : path or URL, optional
         The ledger's file or PostgreSQL address; by default the user's own.
     run_dir : path, optional
-        A new directory for the run's record, which ``sotto verify`` checks; it is not kept without.
+        A new directory for the run's record, which ``sotto verify`` checks; it is not kept without. If a fit stopped, the
+        same fit on the same rows goes on with the run there; if that is finished, it loads the model, and nothing is charged.
     lab : bool, default False
         Take what is missing from the rows, and allow ``random_state``: no promise is made then.
     random_state : int or RandomState, optional

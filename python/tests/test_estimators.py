@@ -142,10 +142,29 @@ def test_ledger_of_a_relative_path(tmp_path, monkeypatch):
 
 def test_run_directory(tmp_path):
     X, y = table()
-    public(run_dir=tmp_path / "run").fit(X, y > 0)
+    first = public(run_dir=tmp_path / "run").fit(X, y > 0)
     run("verify", tmp_path / "run")
-    with pytest.raises(ValueError, match="run"):
-        public(run_dir=tmp_path / "run").fit(X, y > 0)
+    spent = lambda: json.loads(run("ledger", "show", "table", "--json"))["dataset"]["spent"]["epsilon"]  # noqa: E731
+    again = public(run_dir=tmp_path / "run").fit(X, y > 0)  # loads it
+    assert again.guarantee_.run == first.guarantee_.run and np.array_equal(again.coef_, first.coef_) and spent() == 1
+    assert again.predict(X).tolist() == first.predict(X).tolist()
+    other = "is not the table that this run began with; .* Use that table, or a new run directory$"
+    for rows, labels in [(X[::-1], (y > 0)[::-1]), (X[:399], y[:399] > 0), (X, y > 0.1)]:
+        with pytest.raises(ValueError, match="^X: " + other):
+            public(run_dir=tmp_path / "run").fit(rows, labels)
+    for more, what in [({"epsilon": 2}, "privacy"), ({"hats": 3}, "schema"), ({"method": "sgd"}, "method"), ({"model": "svm"}, "model"), ({"lab": True}, "lab"), ({"domain": (-2, 1)}, "schema")]:
+        with pytest.raises(ValueError, match=f"^run_dir: .* holds a run with another {what} than this spec"):
+            public(run_dir=tmp_path / "run", **more).fit(X, y > 0)
+    assert spent() == 1
+    lab = public(lab=True, random_state=1, dataset="lab", run_dir=tmp_path / "lab", void=True)
+    p = lab.fit(X, y > 0).predict_proba(X)
+    assert np.array_equal(clone(lab).fit(X, y > 0).predict_proba(X), p)
+    with pytest.raises(ValueError, match="^X: " + other):
+        clone(lab).fit(X, y > 0.1)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="^run_dir: .* is not empty"):
+        public(run_dir=tmp_path / "mine").fit(X, y > 0)
 
 
 def test_regression():
@@ -557,11 +576,11 @@ def test_the_same_rows_by_pipe(tmp_path, monkeypatch):
 
 
 FIT = """
-import sys, numpy as np
+import os, sys, numpy as np
 from sottodp import SottoClassifier
 X = np.random.default_rng(1).uniform(-1, 1, (400, 3))
 SottoClassifier(1, 1e-5, "add-or-remove", domain=(-1, 1), classes=[False, True], rows=400, dataset="table",
-                method="sgd", method_options={"steps": 2_000_000, "batch": 64}, run_dir=sys.argv[1]).fit(X, X[:, 0] > 0)
+                method="sgd", method_options={"steps": int(sys.argv[2]), "batch": 64}, run_dir=sys.argv[1] or None).fit(X, X[:, 0] > 0)
 """
 
 
@@ -570,13 +589,7 @@ def test_after_kill(tmp_path):
     """D5: after kill -9 of Python the command stops, and no file holds rows."""
     out, temporary = tmp_path / "run", tmp_path / "temporary"
     temporary.mkdir()
-    python = subprocess.Popen([sys.executable, "-c", FIT, out], env={**os.environ, "TMPDIR": str(temporary)})
-
-    def until(what, holds):
-        end = time.monotonic() + 600
-        while not holds():
-            assert time.monotonic() < end, f"timed out waiting for {what}"
-            time.sleep(0.05)
+    python = subprocess.Popen([sys.executable, "-c", FIT, out, "2000000"], env={**os.environ, "TMPDIR": str(temporary)})
 
     until("a step", lambda: (out / "steps.jsonl").exists() and (out / "steps.jsonl").stat().st_size > 0)
     files = [f for f in temporary.rglob("*") if f.is_file()]
@@ -584,5 +597,57 @@ def test_after_kill(tmp_path):
     python.send_signal(signal.SIGKILL)
     python.wait()
     until("the end of the run", lambda: json.loads((out / "run.json").read_text())["status"] == "interrupted")
-    files = [f for f in temporary.rglob("*") if f.is_file()]
-    assert not [f for f in files if b"PAR1" in f.read_bytes()]
+    until("the end of the command", lambda: not list(temporary.iterdir()))
+
+
+def until(what, holds):
+    end = time.monotonic() + 600
+    while not holds():
+        assert time.monotonic() < end, f"timed out waiting for {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9")
+def test_after_kill_without_a_run_directory(tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    python = subprocess.Popen([sys.executable, "-c", FIT, "", "2000000"], env={**os.environ, "TMPDIR": str(temporary)})
+    until("a step", lambda: any(f.stat().st_size > 0 for f in temporary.rglob("steps.jsonl")))
+    python.send_signal(signal.SIGKILL)
+    python.wait()
+    until("the end of the command", lambda: not list(temporary.iterdir()))
+
+
+def stopped(tmp_path, steps=400_000):
+    """A run directory whose run was stopped after some of its steps."""
+    out = tmp_path / "run"
+    python = subprocess.Popen([sys.executable, "-c", FIT, out, str(steps)])
+    until("a step", lambda: (out / "steps.jsonl").exists() and (out / "steps.jsonl").stat().st_size > 0)
+    python.send_signal(signal.SIGKILL)
+    python.wait()
+    until("the end of the run", lambda: json.loads((out / "run.json").read_text())["status"] != "running")
+    return out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no kill -9")
+def test_a_repeated_fit_goes_on(tmp_path):
+    """With run_dir, the same fit on the same rows continues a run that stopped, and charges nothing more."""
+    out = stopped(tmp_path)
+    assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
+    X = np.random.default_rng(1).uniform(-1, 1, (400, 3))
+    with pytest.raises(errors.InputError, match=r"the program that started this run gave it its rows, through /dev/fd/\d+, .*: repeat the same fit there, in Python with run_dir="):
+        run("fit", "--resume", out)
+    same = public(method="sgd", method_options={"steps": 400_000, "batch": 64}, run_dir=out)
+    begun = json.loads((out / "run.json").read_text())["id"]
+    with pytest.raises(ValueError, match="^X: is not the table that this run began with"):
+        clone(same).fit(X[::-1], X[::-1, 0] > 0)
+    with pytest.raises(ValueError, match="^run_dir: .* holds a run with another method than this spec"):
+        clone(same).set_params(method_options={"steps": 9, "batch": 64}).fit(X, X[:, 0] > 0)
+    with open(os.devnull) as other:  # another descriptor
+        c = same.fit(X, X[:, 0] > 0)
+        assert other
+    assert c.guarantee_.run == begun and (c.predict(X) == (X[:, 0] > 0)).mean() > 0.8
+    shown = json.loads(run("ledger", "show", "table", "--json"))["dataset"]
+    assert shown["spent"]["epsilon"] == 1 and shown["runs"] == 1 and shown["open"] == 0
+    run("verify", out)
+    assert np.array_equal(clone(same).fit(X, X[:, 0] > 0).coef_, c.coef_)

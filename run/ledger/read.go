@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -292,6 +293,25 @@ type Known struct {
 	Marks     map[[sha256.Size]byte]bool // of all contents that were used under its name
 	Accessed  map[[sha256.Size]byte]bool // of those, what was accessed without a guarantee before it entered
 	Own       map[[sha256.Size]byte]bool // of those, what a charged run used that the gate admitted by its rows
+}
+
+// Accessed lists the content marks under which the run's accesses without a guarantee are recorded.
+func (l *Ledger) Accessed(ctx context.Context, run string) (marks [][]byte, err error) {
+	err = l.entries(ctx, "", func(e Entry) error {
+		if e.Run != run || e.Kind != KindNotPrivate && e.Kind != KindAccess {
+			return nil
+		}
+		var p notPrivate
+		if err := json.Unmarshal(e.Payload, &p); err != nil {
+			return err
+		}
+		mark, err := hex.DecodeString(p.Mark)
+		if len(mark) > 0 {
+			marks = append(marks, mark)
+		}
+		return err
+	})
+	return marks, err
 }
 
 // Known lists the datasets by name, also those of which only an access without a guarantee is

@@ -29,7 +29,7 @@ func notCovered(info *runlog.Info) []fact {
 	}
 	list = append(list, numerics(info),
 		fact{"Choices made by looking at the data", "Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that access is not counted here. Every run that was tried has to be charged."},
-		fact{"Predictions for the own records", "Whoever has the records and the model can compute its predictions for these records, and figures from them. Such predictions are no charged access and no entry of the ledger; they are not part of this guarantee."},
+		fact{"Predictions for the own records", "A person who has the records and the model can compute its predictions for these records, and figures from them. Such predictions are no charged access and no entry of the ledger; they are not part of this guarantee."},
 		fact{"The same people elsewhere", "Each dataset and each run has its own guarantee. Where one person is in several, the losses add up; the ledger adds them for one dataset only."},
 		fact{"A person with several records", several(info)},
 		fact{"What is true of everybody", "A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},

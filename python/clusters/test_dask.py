@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 
 import dask
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from conftest import FEATURES, LONG, SAID
 from distributed import Client, LocalCluster, Security
+from sklearn.linear_model import LogisticRegression
 
 import sottodp
 import sottodp.dask
@@ -102,6 +104,38 @@ def test_clusters_that_are_refused(patients):
             model.fit(df)
     with dask.config.set(NO_SPILL), LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, Client(cluster):
         np.testing.assert_array_equal(model.fit(df).coef_, here(patients, method_options=SHORT).coef_)
+
+
+def test_two_fits_at_once(patients):
+    """The fit that ends first leaves the other one its rows, also those of the same frame."""
+    df, found = dask.dataframe.from_pandas(patients, npartitions=5), {}
+    with dask.config.set(NO_SPILL), LocalCluster(n_workers=2, threads_per_worker=3, processes=False, dashboard_address=None) as cluster, Client(cluster):
+        def fit(steps):
+            try:
+                found[steps] = sottodp.dask.SottoClassifier(label="ill", **{**SAID, "dataset": f"of {steps}"}, method_options={"steps": steps, "batch": 100}).fit(df)
+            except BaseException as error:
+                found[steps] = error
+
+        threads = [threading.Thread(target=fit, args=(steps,)) for steps in (20, 1000, 3000)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for steps, model in found.items():
+        assert isinstance(model, sottodp.dask.SottoClassifier), model
+        np.testing.assert_array_equal(model.coef_, here(patients.copy(), method_options={"steps": steps, "batch": 100}).coef_)
+
+
+def test_labels_have_the_type_of_the_column(client, patients):
+    for kind in ("int8", "bool", "float64", "string", "category"):
+        rows = patients.assign(ill=patients["ill"].map({0: "no", 1: "yes"}).astype(kind) if kind in ("string", "category") else patients["ill"].astype(kind))
+        said = {**SAID, "classes": ["yes", "no"] if kind in ("string", "category") else [1, 0], "dataset": kind}
+        df = dask.dataframe.from_pandas(rows, npartitions=5)
+        model = sottodp.dask.SottoClassifier(label="ill", **said, method_options=SHORT).fit(df)
+        peer = LogisticRegression().fit(rows[["age"]], rows["ill"])
+        assert model.classes_.tolist() == peer.classes_.tolist() and model.classes_.dtype == peer.classes_.dtype
+        added = model.transform(df)["prediction"]
+        assert added.compute().tolist() == model.predict(rows[FEATURES]).tolist() and added.dtype == added.compute().dtype == model.classes_.dtype
 
 
 def test_units_are_whole(client, patients, tmp_path):

@@ -151,13 +151,16 @@ class _Futures:
         return None
 
     def stop(self) -> None:
-        from distributed import wait
+        from distributed import CancelledError, wait
 
         try:
             wait(self._tasks, timeout=5)  # type: ignore[no-untyped-call,unused-ignore] # they end by themselves when the run is done
         except TimeoutError:
             self._client.cancel(self._tasks, force=True)  # those that run end when they miss the coordinator
-        self._client.cancel(self._parts, force=True)
+        except CancelledError:
+            pass  # failed says so
+        for part in self._parts:  # not cancelled: another fit on the same frame has the same partitions
+            part.release()
 
 
 def _task(work: _cluster.Work, shard: int, part: Any) -> _cluster.Ended:

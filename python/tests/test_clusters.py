@@ -1,8 +1,10 @@
 """The code of a cluster's tasks, fed by a driver of plain Python: what Spark and Dask add is tested by .ci/long."""
 
 import dataclasses
+import json
 import socket
 import struct
+import sys
 import threading
 import zlib
 
@@ -205,6 +207,44 @@ def test_a_shard_without_a_dask_worker_ends_the_fit(monkeypatch):
     monkeypatch.setattr(sottodp.dask, "_PATIENT", -1)
     ended = futures.failed()
     assert ended.code == 1 and "no other was free" in ended.text
+
+
+def test_a_fit_on_dask_leaves_others_their_rows(monkeypatch):
+    """Partitions of the same frame are the same futures in two fits: the first to end releases them, and cancels nothing."""
+    done = []
+    client = type("Client", (), {"cancel": lambda self, *more, **options: done.append("cancel")})()
+    part = type("Part", (), {"release": lambda self: done.append("release")})()
+
+    class CancelledError(Exception):
+        pass
+
+    def wait(tasks, timeout):
+        raise CancelledError
+
+    monkeypatch.setitem(sys.modules, "distributed", type("distributed", (), {"wait": staticmethod(wait), "CancelledError": CancelledError}))
+    futures = object.__new__(sottodp.dask._Futures)
+    futures._client, futures._tasks, futures._parts = client, [], [part, part]
+    futures.stop()
+    assert done == ["release", "release"]
+
+
+def test_a_stopped_run_goes_on(tmp_path):
+    """With run_dir, the same fit on the same partitions continues, and charges nothing more."""
+    out = tmp_path / "run"
+    said = dict(method_options={"steps": 3000, "batch": 90}, run_dir=out)
+
+    class Lost(Threads):
+        def failed(self):
+            return RuntimeError("lost") if (out / "steps.jsonl").exists() and (out / "steps.jsonl").stat().st_size else super().failed()
+
+    with pytest.raises(sottodp.errors.MachineError, match="the error above says why"):
+        fit(classifier(**said), parts(frame(), 450), Lost)
+    begun = json.loads((out / "run.json").read_text())
+    assert begun["status"] == "interrupted"
+    model = fit(classifier(**said), parts(frame(), 450))
+    assert model.guarantee_.run == begun["id"] and "together (ε 1, " in model.guarantee_.lifetime
+    with pytest.raises(ValueError, match="^run_dir: .* holds a finished run; use a new directory"):
+        fit(classifier(**said), parts(frame(), 450))
 
 
 def test_dask_clusters_are_checked():

@@ -25,7 +25,7 @@ import pyarrow
 
 from . import _domain, _labels, _types, errors
 from ._command import Rows, _error, _start, command
-from ._estimators import LABEL, SottoClassifier, SottoRegressor, _options
+from ._estimators import LABEL, SottoClassifier, SottoRegressor, _json, _options
 from .preprocessing import warn_of_fitted_steps
 
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
@@ -255,7 +255,7 @@ def fit(
         if missing:
             raise ValueError(f"df: found no column {missing[0]!r}; allowed is a frame with the columns of features and label")
         del spec["data"]
-        (place / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")
+        (place / "spec.yaml").write_text(_json(spec), encoding="utf-8")
         worker_spec = {name: spec[name] for name in ("model", "privacy", "accept_delta", "accept_dropped") if name in spec}
         key = secrets.token_bytes(32)
         with self._in_words(place, Rows(), names):
@@ -267,7 +267,7 @@ def fit(
                     raise _error(run.process.returncode, run.rest())
                 port = found[1].rpartition(":")[2]
                 tasks = start(Work(
-                    spec=json.dumps(worker_spec), schema=Path(spec["schema"]).read_text(encoding="utf-8"), address=f"{listen[1]}:{port}",
+                    spec=_json(worker_spec), schema=Path(spec["schema"]).read_text(encoding="utf-8"), address=f"{listen[1]}:{port}",
                     count=count, names=names, columns=self._columns, label=label, target=target, order=order, unit=unit, key=key,
                 ))
                 try:

@@ -66,6 +66,7 @@ def _range(feature: Any) -> tuple[float, float]:
 
 def _column(name: str, said: Any) -> dict[str, Any]:
     more: dict[str, Any] = {}
+    said = list(said) if isinstance(said, np.ndarray) else said
     if isinstance(said, Mapping):
         more = dict(said)
         kinds = [key for key in ("bounds", "levels", "dimension") if key in more]
@@ -75,6 +76,7 @@ def _column(name: str, said: Any) -> dict[str, Any]:
                 "allowed is a dict with one of 'bounds', 'levels' and, for free text, 'dimension'"
             )
         kind, said = kinds[0], more.pop(kinds[0])
+        said = list(said) if isinstance(said, np.ndarray) else said
         fields = {"bounds": _DATE if _are_dates(said) else _NUMERIC, "levels": _CATEGORICAL, "dimension": _TEXT}[kind]
         wrong = [key for key in more if key not in fields]
         if wrong:

@@ -202,10 +202,10 @@ class _Sotto(BaseEstimator):
             assert label is not None  # there is no schema file
             schema = self._schema(features, names, label)
             self._columns = schema["columns"][:-1]
-            (work / "schema.yaml").write_text(json.dumps(schema), encoding="utf-8")
+            (work / "schema.yaml").write_text(_json(schema), encoding="utf-8")
         if target in names:
             raise ValueError(f"X: found a column {target!r}, which is the label's name; allowed is X without its label")
-        (work / "spec.yaml").write_text(json.dumps(spec), encoding="utf-8")  # JSON is YAML
+        (work / "spec.yaml").write_text(_json(spec), encoding="utf-8")  # JSON is YAML
         return spec, out, target, unit
 
     def _keep_run(self, out: Path, names: list[str], unit: str | None) -> None:
@@ -526,6 +526,19 @@ _DOMAIN_WORDS = [
     ("or a missing rule for this column", "or a 'missing' rule for this column"),
     ("or the schema if the row is right", "or domain if the row is right"),
 ]
+
+
+def _json(said: Any) -> str:
+    """A parameter as JSON, also where it has NumPy's scalars and arrays."""
+    return json.dumps(_python(said))
+
+
+def _python(said: Any) -> Any:
+    if isinstance(said, Mapping):
+        return {key if isinstance(key, str) else str(_python(key)): _python(value) for key, value in said.items()}
+    if isinstance(said, (np.generic, np.ndarray)):
+        said = said.tolist()
+    return [_python(value) for value in said] if isinstance(said, (list, tuple)) else said
 
 
 def _negative(value: float | None) -> float | None:

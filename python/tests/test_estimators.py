@@ -462,6 +462,44 @@ def test_search_scores_are_refused():
         s.score(X, y > 0)
 
 
+NUMPY = [
+    {"epsilon": np.float64(1)}, {"epsilon": np.float32(1)}, {"epsilon": np.int64(1)}, {"epsilon": np.array(1.0)}, {"delta": np.float32(2**-17)}, {"delta": np.float64(1e-5)},
+    {"rows": np.int64(400)}, {"rows": np.uint16(400)}, {"hats": np.int8(2)}, {"domain": (np.float64(-1), np.int64(1))}, {"domain": np.array([-1.0, 1.0])},
+    {"domain": np.array([[-1, 1]] * 3)}, {"domain": [{"bounds": np.array([-1, 1]), "missing": np.float64(0)}] * 3}, {"classes": np.array([False, True])},
+    {"dataset": np.str_("table")}, {"adjacency": np.str_("add-or-remove")}, {"accept_delta": np.bool_(True)}, {"accept_dropped": np.bool_(False)}, {"void": np.bool_(False)},
+    {"model_options": {"l2": np.float64(1e-4)}}, {"method": np.str_("sgd"), "method_options": {"steps": np.int64(9), "batch": np.uint8(64)}},
+    {"class_weight": {np.bool_(True): np.float64(2)}}, {"class_weight": {True: np.int32(2)}}, {"model_options": {"threshold": {np.True_: np.float32(0.25)}}},
+    {"lab": np.bool_(True), "random_state": np.int64(3)}, {"row_scaling": np.str_("project")}, {"disclosure": {"purpose": np.str_("a test")}},
+]
+
+
+@pytest.mark.parametrize("given", NUMPY, ids=str)
+def test_parameters_may_be_of_numpy(given):
+    """A NumPy scalar is the number that it holds, as in scikit-learn's own parameters."""
+    def python(said):
+        if isinstance(said, dict):
+            return {python(key): python(value) for key, value in said.items()}
+        if isinstance(said, (np.generic, np.ndarray)):
+            return said.tolist()
+        return type(said)(map(python, said)) if isinstance(said, (list, tuple)) else said
+
+    X, y = table()
+    c, peer = (public(**{"hats": 0, **one}).fit(X, y > 0) for one in (given, python(given)))
+    mine, its = c.guarantee_, peer.guarantee_
+    assert (mine.epsilon, mine.delta, mine.dataset, mine.lab, mine.assumptions) == (its.epsilon, its.delta, its.dataset, its.lab, its.assumptions)
+
+
+def test_numpy_in_searches_and_evaluations():
+    X, y = table()
+    said = public(epsilon=np.float64(9), rows=np.int64(400))
+    methods = [{"name": "sgd", "steps": np.int64(9)}, np.str_("nag")]
+    s = SottoSearchCV(said, methods, mean=np.float64(2), loss_bound=np.int64(3)).fit(X, y > 0)
+    figures = s.best_estimator_.evaluate_private(X, y > 0, epsilon=np.float64(1), delta=np.float64(1e-6), rows=np.int64(400), dataset=np.str_("table"))
+    assert figures["epsilon"] == 1 and s.guarantee_.epsilon == 9
+    r = SottoRegressor(np.int64(4), 1e-5, "add-or-remove", domain=(-1, 1), target_range=np.array([-4, 4]), rows=400, dataset="numbers").fit(*table(seed=2))
+    assert r.guarantee_.epsilon == 4
+
+
 def test_void_opens_protected_rows():
     X, y = table()
     held, truth = table(seed=2)

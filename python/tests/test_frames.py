@@ -110,7 +110,7 @@ def test_missing_values_follow_the_rule(library):
 
 def test_levels_by_type():
     """A type that lists its levels says them; one that takes them from the rows does not."""
-    for said in (pd.CategoricalDtype(LEVELS), pl.Enum(LEVELS), LEVELS):
+    for said in (pd.CategoricalDtype(LEVELS), pl.Enum(LEVELS), LEVELS, np.array(LEVELS), {"levels": np.array(LEVELS)}):
         c = estimator({"c": said}, "levels").fit(pd.DataFrame({"c": [LEVELS[int(y)] for y in Y]}), Y)
         assert list(c.coef_names_) == ["c=a", "c=b", "(intercept)"]
     c = estimator({"c": [False, True]}, "truths").fit(pd.DataFrame({"c": Y}), Y)

@@ -144,6 +144,17 @@ def test_rows_that_do_not_fit(session, patients):
     assert "secret" not in str(found.value)
 
 
+def test_labels_have_the_type_of_the_column(session, patients):
+    for kind, classes in (("tinyint", [1, 0]), ("boolean", [True, False]), ("double", [1, 0]), ("string", ["1", "0"])):
+        df = session.createDataFrame(patients).withColumn("ill", functions.col("ill").cast(kind))
+        said = {**SAID, "classes": classes, "dataset": kind}
+        model = spark.SottoClassifier(label="ill", **said, method_options={"steps": 50, "batch": 100}).fit(df)
+        assert model.classes_.tolist() == sorted(classes) and model.classes_.dtype == {"tinyint": "int8", "boolean": "bool", "double": "float64", "string": "O"}[kind]
+        added = model.transform(df)
+        assert added.schema["prediction"].dataType.simpleString() == kind
+        assert added.toPandas()["prediction"].tolist() == model.predict(patients[FEATURES]).tolist()
+
+
 def test_units_are_whole(session, patients, tmp_path):
     (tmp_path / "schema.yaml").write_text(
         "dataset: visits\nunit: {name: patient, rows: 8}\nunits: 500\ncolumns:\n  - {name: patient, type: unit}\n  - {name: age, type: numeric, min: 0, max: 120}\n"

@@ -53,7 +53,7 @@ class _Spark:
         check_is_fitted(self, "guarantee_")
         names = [str(name) for name in self.feature_names_in_]  # type: ignore[attr-defined]
         value = next((name for name, kind in _TYPES.items() if kind == _cluster.value_type(self)), "string")
-        fields = [types.StructField("prediction", types._all_atomic_types[value]())]
+        fields = [types.StructField("prediction", getattr(types, f"{value.capitalize()}Type")())]
         if _cluster.has_probabilities(self):
             fields.append(types.StructField("probability", types.ArrayType(types.DoubleType())))
 

@@ -228,7 +228,7 @@ def test_a_fit_on_dask_leaves_others_their_rows(monkeypatch):
 def test_a_stopped_run_goes_on(tmp_path):
     """With run_dir, the same fit on the same partitions continues, and charges nothing more."""
     out = tmp_path / "run"
-    said = dict(method_options={"steps": 3000, "batch": 90}, run_dir=out)
+    said = dict(method_options={"steps": 40_000, "batch": 90}, run_dir=out)
 
     class Lost(Threads):
         def failed(self):

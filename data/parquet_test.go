@@ -327,7 +327,7 @@ func TestBadParquet(t *testing.T) {
 			ID    string   `parquet:"id"`
 			Age   []int32  `parquet:"age,list"`
 			Color []string `parquet:"colour"`
-		}{{}}), "column age: found values of type nested; column colour: found values of type a list; allowed are whole and other numbers"},
+		}{{}}), "column \"colour\" holds nested values; write each part that the schema needs as a column of its own"},
 		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ var arrowFormat = data.Format{
 		}
 		d := &data.Description{Form: "Arrow"}
 		for _, f := range a.fields {
-			d.Fields = append(d.Fields, data.FieldName{Name: f.name, Type: f.typ})
+			d.Fields = append(d.Fields, data.FieldName{Name: f.name, Type: f.typ.name})
 		}
 		return d, a.f.Close()
 	},
@@ -251,7 +251,7 @@ func (a *arrowFile) next() (m arrowMessage, err error) {
 // An arrowField is a column: how its values are stored, and how much of a record batch is its own.
 type arrowField struct {
 	name  string
-	typ   string // for people
+	typ   columnType
 	value arrowValue
 	index *arrowValue // of an entry of the dictionary with the values; nil: the values stand in the batch
 	dict  int64       // id of the dictionary
@@ -285,14 +285,14 @@ func (a *arrowFile) schema(t flatTable) error {
 	}
 	seen := 0
 	for _, f := range t.tables(1) {
-		field := arrowField{name: f.text(0)}
-		field.value, field.typ = arrowType(f)
+		field := arrowField{name: f.text(0), typ: arrowColumnType(f)}
+		field.value, _ = arrowType(f)
 		var ok bool
 		if field.nodes, field.buffers, field.views, ok = arrowLayout(f, &seen, 0); !ok {
 			return a.damaged(nil)
 		}
 		if d, ok := f.table(4); ok {
-			field.typ, field.dict = "dictionary of "+field.typ, d.int64At(0)
+			field.typ.name, field.dict = "dictionary of "+field.typ.name, d.int64At(0)
 			index := arrowInt(32, true)
 			if i, ok := d.table(1); ok {
 				index = arrowInt(i.int32At(0, 0), i.byteAt(1) != 0)
@@ -312,6 +312,53 @@ func (a *arrowFile) schema(t flatTable) error {
 // arrowTypes are the names of the types in the metadata, by number.
 var arrowTypes = []string{"none", "null", "int", "float", "binary", "string", "bool", "decimal", "date", "time", "timestamp", "interval", "list", "struct", "union",
 	"fixed-size binary", "fixed-size list", "map", "duration", "large binary", "large string", "large list", "run-end encoded", "binary view", "string view", "list view", "large list view"}
+
+// arrowKinds are the types of the metadata that are not read, by name.
+var arrowKinds = map[string]typeKind{
+	"null": typeNull, "duration": typeDuration, "time": typeTime, "interval": typeInterval, "float16": typeFloat16, "decimal": typeDecimal,
+	"fixed-size binary": typeBinary, "run-end encoded": typeRunEnds, "list": typeNested, "struct": typeNested, "union": typeNested, "fixed-size list": typeNested,
+	"map": typeNested, "large list": typeNested, "list view": typeNested, "large list view": typeNested,
+}
+
+// arrowColumnType returns the type of the field. That of an extension, which names itself in the field's metadata, is not the
+// one that is stored, except that JSON is text.
+func arrowColumnType(f flatTable) columnType {
+	for _, pair := range f.tables(6) {
+		if name := pair.text(1); pair.text(0) == "ARROW:extension:name" && name != "arrow.json" {
+			return columnType{typeExtension, name}
+		}
+	}
+	v, name := arrowType(f)
+	kind := arrowKinds[name]
+	if v.form != arrowUnknown && kind != typeNull {
+		kind = typeValue
+	}
+	return columnType{kind, name}
+}
+
+// arrowSchemaTypes returns the types of the columns in a schema as a message, which writers of Arrow put into the metadata of a
+// Parquet file. Columns of the same name have the type of one that is not read.
+func arrowSchemaTypes(message []byte) (types map[string]columnType, ok bool) {
+	if bytes.HasPrefix(message, []byte(arrowMark)) {
+		message = message[len(arrowMark):]
+	}
+	if len(message) < 4 {
+		return nil, false
+	}
+	t := flatRoot(message[4:])
+	schema, ok := t.table(2)
+	if !ok || t.byteAt(1) != arrowSchema {
+		return nil, false
+	}
+	types = map[string]columnType{}
+	for _, f := range schema.tables(1) {
+		name := f.text(0)
+		if was, twice := types[name]; !twice || was.read() {
+			types[name] = arrowColumnType(f)
+		}
+	}
+	return types, !t.bad
+}
 
 // arrowLayout counts what the field of a record batch has: nodes, buffers, and buffers of views beyond those. It stops at a field
 // that is nested too deeply, or of no known type.
@@ -510,12 +557,12 @@ func openArrowRows(in *data.Input) (q *arrowRows, err error) {
 		at[i+1].node, at[i+1].buffer, at[i+1].view = at[i].node+f.nodes, at[i].buffer+f.buffers, at[i].view+f.views
 	}
 	q.all = at[len(a.fields)]
-	var odd []data.FieldName // columns without a text
-	some := false            // of the columns limits the rows by its bytes
-	for _, i := range columns {
+	var odd []refusedColumn
+	some := false // of the columns limits the rows by its bytes
+	for k, i := range columns {
 		c := at[i]
-		if c.arrowField = a.fields[i]; c.value.form == arrowUnknown {
-			odd = append(odd, data.FieldName{Name: c.name, Type: c.typ})
+		if c.arrowField = a.fields[i]; k < read && !c.typ.read() {
+			odd = append(odd, refusedColumn{c.name, c.typ})
 			continue
 		}
 		c.number = c.value.number != nil && in.Numbers(c.name)

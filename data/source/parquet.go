@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -116,7 +119,7 @@ func (p *parquetFile) fields() []data.FieldName {
 	return out
 }
 
-// parquetType is the type of a column, for people.
+// parquetType is the type of a column in the words of Parquet.
 func parquetType(c *parquet.Column) string {
 	switch {
 	case !c.Leaf():
@@ -129,6 +132,84 @@ func parquetType(c *parquet.Column) string {
 		return l.String()
 	}
 	return t.Kind().String()
+}
+
+// types returns the type of each column. Some writers note in the metadata what Parquet has no type for: those of Arrow their own
+// schema, pandas and Spark a list of the columns.
+func (p *parquetFile) types() ([]columnType, error) {
+	noted := map[string]columnType{}
+	if text, ok := p.file.Lookup("ARROW:schema"); ok {
+		message, err := base64.StdEncoding.DecodeString(text)
+		if noted, ok = arrowSchemaTypes(message); err != nil || !ok {
+			return nil, p.damaged(err)
+		}
+	}
+	text, _ := p.file.Lookup("pandas")
+	noteDurations(noted, text, "columns")
+	text, _ = p.file.Lookup("org.apache.spark.sql.parquet.row.metadata")
+	noteDurations(noted, text, "fields")
+	columns := p.file.Root().Columns()
+	types := make([]columnType, len(columns))
+	for i, c := range columns {
+		types[i] = columnType{parquetKind(c), parquetType(c)}
+		if t, ok := noted[c.Name()]; ok && !t.read() {
+			types[i] = t
+		}
+	}
+	return types, nil
+}
+
+// noteDurations notes the durations in a list of columns in JSON: those of pandas' type timedelta64, and of Spark's intervals, which
+// are numbers in Parquet.
+func noteDurations(noted map[string]columnType, text, list string) {
+	var lists map[string]json.RawMessage
+	var columns []struct {
+		Name  any `json:"name"`
+		Type  any `json:"type"`
+		NumPy any `json:"numpy_type"`
+	}
+	if json.Unmarshal([]byte(text), &lists) != nil || json.Unmarshal(lists[list], &columns) != nil {
+		return
+	}
+	for _, c := range columns {
+		name, _ := c.Name.(string)
+		for _, t := range []any{c.Type, c.NumPy} {
+			if t, _ := t.(string); strings.HasPrefix(t, "timedelta64") || strings.HasPrefix(t, "interval ") {
+				noted[name] = columnType{typeDuration, t}
+			}
+		}
+	}
+}
+
+// parquetKind returns the kind of the type that Parquet has for a column.
+func parquetKind(c *parquet.Column) typeKind {
+	if !c.Leaf() || c.Repeated() {
+		return typeNested
+	}
+	t := c.Type()
+	if l := t.LogicalType(); l != nil {
+		switch l.Value.(type) {
+		case *format.NullType:
+			return typeNull
+		case *format.TimeType:
+			return typeTime
+		case *format.DecimalType:
+			if parquetText(c) == nil {
+				return typeDecimal
+			}
+		case *format.Float16Type:
+			return typeFloat16
+		}
+	}
+	switch {
+	case parquetText(c) != nil:
+		return typeValue
+	case t.Kind() == parquet.Int96:
+		return typeInt96
+	case t.Kind() == parquet.FixedLenByteArray:
+		return typeBinary
+	}
+	return typeUnknown
 }
 
 // parquetRows divides the rows of a Parquet file. The columns are read at the same time.
@@ -181,13 +262,17 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 		bad.File = in.Path
 		return nil, bad
 	}
-	var odd []data.FieldName // columns without a text
+	types, err := p.types()
+	if err != nil {
+		return nil, err
+	}
+	var odd []refusedColumn
 	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
-	for _, i := range columns {
+	for k, i := range columns {
 		f := fields[i]
 		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional(), buf: make([]parquet.Value, parquetRead)}
-		if c.text == nil {
-			odd = append(odd, data.FieldName{Name: names[i], Type: parquetType(f)})
+		if k < read && !types[i].read() {
+			odd = append(odd, refusedColumn{c.name, types[i]})
 			continue
 		}
 		if err := p.oddCodec(c.index, c.name); err != nil {
@@ -285,6 +370,8 @@ func parquetText(c *parquet.Column) func([]byte, parquet.Value) ([]byte, bool) {
 	case nil:
 	case *format.StringType, *format.EnumType, *format.JsonType:
 		return bytes
+	case *format.NullType: // a value that is there is none of the type
+		return func(dst []byte, _ value) ([]byte, bool) { return dst, false }
 	case *format.IntType:
 		switch {
 		case l.IsSigned:

@@ -1,10 +1,8 @@
 package source
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/config"
@@ -142,13 +140,4 @@ func appendTime(dst []byte, n int64, unit time.Duration, utc bool) []byte {
 		dst = append(dst, 'Z')
 	}
 	return dst
-}
-
-// wrongTypes is the error of columns that the schema reads and that have no text.
-func wrongTypes(path string, odd []data.FieldName) error {
-	var found []string
-	for _, f := range odd {
-		found = append(found, fmt.Sprintf("column %s: found values of type %s", f.Name, f.Type))
-	}
-	return &config.Error{File: path, Err: errors.New(strings.Join(found, "; ") + "; allowed are whole and other numbers, truth values, text, decimals, dates and timestamps")}
 }

@@ -162,8 +162,8 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 // add adds a row to the table, or counts it; column and fault are of a bad one.
 func (r *reader) add(rec *record, column string, fault *config.Error) error {
 	r.stats.Rows++
-	if r.Options.Rows > 0 && r.records() > r.Options.Rows {
-		return rowsError(Public(r.Path), r.Schema.Counted(), "more "+r.Schema.Counted()+" than that", r.Options.Rows)
+	if err := r.limit.over(r.stats.Rows, r.records()); err != nil {
+		return err
 	}
 	switch {
 	case !rec.dropped:
@@ -196,9 +196,11 @@ type task struct {
 	ready chan struct{} // gets a value when the batch is full
 }
 
-// next takes the next piece of the table. It returns false at the end.
-func (t *task) next(in Pieces) bool {
-	t.piece, t.cut = in.Piece(t.piece)
+// next takes the next piece of the table, which may have no row. It returns false at the end.
+func (t *task) next(ctx context.Context, in Pieces) bool {
+	if t.cut = ctx.Err(); t.cut == nil {
+		t.piece, t.cut = in.Piece(t.piece)
+	}
 	return t.cut == nil
 }
 
@@ -218,7 +220,7 @@ func (r *reader) read(ctx context.Context, in Pieces) error {
 	workers := r.Workers()
 	if _, ok := in.(*serial); ok || workers == 1 {
 		for t := (&task{batch: batch{full: full}}); r.end == nil; {
-			t.next(in)
+			t.next(ctx, in)
 			t.encode(r.row)
 			if err := r.merge(ctx, &t.batch); err != nil {
 				return err
@@ -240,7 +242,7 @@ func (r *reader) read(ctx context.Context, in Pieces) error {
 	all.Go(func() {
 		defer close(work)
 		for t := range free {
-			more := t.next(in)
+			more := t.next(ctx, in)
 			order <- t
 			work <- t
 			if !more {

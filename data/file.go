@@ -4,7 +4,9 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +27,7 @@ type File struct {
 	Name string
 	f    *readfile.File
 	r    io.Reader
+	ctx  context.Context
 	form string        // of compression; "": none
 	z    *zstd.Decoder // to close
 }
@@ -53,6 +56,11 @@ func Uncompressed(name string) string {
 
 // OpenFile opens the file at path. All its decompressed bytes go to sum; sum may be nil.
 func OpenFile(path string, sum io.Writer) (in *File, err error) {
+	return openFile(context.Background(), path, sum)
+}
+
+// openFile is OpenFile for a file that is read until ctx ends.
+func openFile(ctx context.Context, path string, sum io.Writer) (in *File, err error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
@@ -62,9 +70,9 @@ func OpenFile(path string, sum io.Writer) (in *File, err error) {
 			f.Close()
 		}
 	}()
-	raw := bufio.NewReaderSize(f, bufferSize)
+	raw := bufio.NewReaderSize(stoppable{ctx, f}, bufferSize)
 	head, err := raw.Peek(16)
-	if e := f.Err(); e != nil {
+	if e := cmp.Or(f.Err(), ctx.Err()); e != nil {
 		return nil, e
 	}
 	if err != nil && err != io.EOF {
@@ -73,10 +81,11 @@ func OpenFile(path string, sum io.Writer) (in *File, err error) {
 	if e := foreign(path, head); e != nil {
 		return nil, e
 	}
-	in = &File{Name: path, f: f, r: raw}
+	in = &File{Name: path, f: f, r: raw, ctx: ctx}
 	if err := in.decompress(raw, head); err != nil {
 		return nil, err
 	}
+	in.r = stoppable{ctx, in.r}
 	if sum != nil {
 		in.r = io.TeeReader(in.r, sum)
 	}
@@ -161,6 +170,9 @@ func (f *File) Read(b []byte) (int, error) {
 
 // readError says what failed: the file or the decompressor.
 func (f *File) readError(err error) error {
+	if err := f.ctx.Err(); err != nil {
+		return err
+	}
 	found := "a damaged " + f.form + " file"
 	switch failed := f.f.Err(); {
 	case failed != nil:

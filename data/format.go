@@ -94,11 +94,18 @@ type Input struct {
 	Schema  *schema.Schema
 	Options Options
 	Sum     hash.Hash // SHA-256 of the content; the bytes that File reads go to it
+	ctx     context.Context
+	limit   rowLimit
 	row     *Row
 }
 
-// File opens the table's file.
-func (in *Input) File() (*File, error) { return OpenFile(in.Path, in.Sum) }
+// File opens the table's file. Reading it ends with the context that the format was opened with.
+func (in *Input) File() (*File, error) { return openFile(in.ctx, in.Path, in.Sum) }
+
+// Beside opens another file of the table, whose bytes go to sum.
+func (in *Input) Beside(path string, sum io.Writer) (*File, error) {
+	return openFile(in.ctx, path, sum)
+}
 
 // Workers is how many goroutines may read the table at the same time.
 func (in *Input) Workers() int {
@@ -394,7 +401,7 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 	if opt.Labels != "" && s.Format.Kind != schema.KindIDX {
 		return nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
 	}
-	head, rest := headOf(in.Path), (*Format)(nil)
+	head, rest := headOf(ctx, in.Path), (*Format)(nil)
 	for i := range opt.Formats {
 		f := &opt.Formats[i]
 		fits := f.Kind == s.Format.Kind || f.Kind == "" && s.Format.Kind == schema.KindCSV
@@ -419,9 +426,9 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 
 // headOf returns the beginning of the file at path, decompressed; nil if it cannot be read. Then the
 // format says what is wrong.
-func headOf(path string) []byte {
+func headOf(ctx context.Context, path string) []byte {
 	const size = 512
-	f, err := OpenFile(path, nil)
+	f, err := openFile(ctx, path, nil)
 	if err != nil {
 		return nil
 	}

@@ -623,6 +623,10 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
 		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
 	}
+	limit := limitOf(s, opt, path)
+	if err := limit.over(p.rows, 0); err != nil {
+		return nil, nil, err
+	}
 	if err := opt.dropped(path, &p.stats); err != nil {
 		return nil, nil, err
 	}
@@ -657,6 +661,8 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
 			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
+		} else if err := limit.over(p.rows, n); err != nil {
+			return nil, nil, err
 		}
 	}
 	content := &Content{Digest: p.digest, Parts: p.parts}

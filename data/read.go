@@ -50,6 +50,7 @@ type Options struct {
 
 	workers int // 0: one for each core
 	piece   int // bytes of a piece of text; 0: as many as fit the cache
+	factor  int // times the declared rows that the table may have; 0: loadFactor
 }
 
 // dropped calls Dropped if rows were dropped.
@@ -153,7 +154,7 @@ func Fits(ctx context.Context, s *schema.Schema, path string, opt Options) error
 
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
 func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
-	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	in.row.bytes, in.row.idKey = b.table.Pixels, opt.IDKey
 	if in.row.tally = opt.Tally; opt.Tally != nil {
 		opt.Tally.columns = make([]columnTally, len(in.row.cols))
@@ -199,6 +200,8 @@ type reader struct {
 // finish checks and completes what was read.
 func (r *reader) finish(ctx context.Context) error {
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case r.first != nil:
 		r.first.Hint = "correct the row, or the schema if the row is right"
 		var columns []string
@@ -219,10 +222,10 @@ func (r *reader) finish(ctx context.Context) error {
 	case r.Options.Rows > 0 && r.records() != r.Options.Rows:
 		return rowsError(Public(r.Path), r.Schema.Counted(), strconv.Itoa(r.records()), r.Options.Rows)
 	}
-	if err := r.build.flush(); err != nil {
+	if err := r.limit.over(r.stats.Rows, r.records()); err != nil { // the unit of the last row counts too
 		return err
 	}
-	return ctx.Err()
+	return r.build.flush()
 }
 
 // records is the number of rows so far, or of units if the rows belong to units.
@@ -234,7 +237,7 @@ func (r *reader) records() int {
 }
 
 // rowsError: there are more or fewer rows, or units, than replace-one allows.
-func rowsError(file, field, found string, want int) error {
+func rowsError(file, field, found string, want int) *config.Error {
 	return &config.Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
 }
 

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -33,14 +34,15 @@ const (
 	arrowMetadata = 64 << 20           // bytes of the metadata of a message
 	arrowFields   = 100_000            // columns and fields of columns
 	arrowText     = 256 << 20          // bytes of text of a piece, or of a dictionary
+	arrowMost     = 1 << 24            // entries of a dictionary
 )
 
 var arrowFormat = data.Format{
 	Name:  "an Arrow file",
 	Is:    func(path string, _ []byte) bool { return isArrow(path) },
 	Magic: true,
-	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
-		q, err := openArrowRows(in)
+	Divide: func(ctx context.Context, in *data.Input) (data.Pieces, error) {
+		q, err := openArrowRows(ctx, in)
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +80,7 @@ func isArrow(path string) bool {
 
 // An arrowFile is an open Arrow file.
 type arrowFile struct {
+	ctx    context.Context // reading ends with it
 	name   string
 	f      *readfile.File
 	fields []arrowField
@@ -89,6 +92,7 @@ type arrowFile struct {
 
 // An arrowMessage is a message behind the schema.
 type arrowMessage struct {
+	ctx  context.Context
 	kind byte
 	head flatTable
 	body *io.SectionReader
@@ -108,7 +112,7 @@ func openArrow(path string) (a *arrowFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a = &arrowFile{name: path, f: f}
+	a = &arrowFile{ctx: context.Background(), name: path, f: f}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -134,7 +138,7 @@ func openArrow(path string) (a *arrowFile, err error) {
 
 // damaged is the error of a file that does not read.
 func (a *arrowFile) damaged(err error) error {
-	if failed := a.f.Err(); failed != nil {
+	if failed := cmp.Or(a.f.Err(), a.ctx.Err()); failed != nil {
 		return failed
 	}
 	var sys syscall.Errno
@@ -223,7 +227,7 @@ func (a *arrowFile) message(pos int64) (m arrowMessage, err error) {
 	if version := t.int16At(0, 0); version < 3 || version > 4 {
 		return m, a.refuse(fmt.Sprintf("an Arrow file of metadata version %d", version+1), "version 4 or 5", "write the file again with a current library")
 	}
-	m.body, m.end = io.NewSectionReader(a.f, from, body), from+body
+	m.body, m.end, m.ctx = io.NewSectionReader(a.f, from, body), from+body, a.ctx
 	return m, nil
 }
 
@@ -513,6 +517,7 @@ func signedInt(b []byte) int64 {
 // arrowRows divides the rows of an Arrow file.
 type arrowRows struct {
 	*arrowFile
+	in      *data.Input
 	columns []arrowColumn
 	read    int // of columns: those that the schema reads
 	names   []string
@@ -532,11 +537,12 @@ type arrowColumn struct {
 	entries            *typedCells // of the dictionary
 }
 
-func openArrowRows(in *data.Input) (q *arrowRows, err error) {
+func openArrowRows(ctx context.Context, in *data.Input) (q *arrowRows, err error) {
 	a, err := openArrow(in.Path)
 	if err != nil {
 		return nil, err
 	}
+	a.ctx = ctx
 	defer func() {
 		if err != nil {
 			a.f.Close()
@@ -551,7 +557,7 @@ func openArrowRows(in *data.Input) (q *arrowRows, err error) {
 		bad.File = in.Path
 		return nil, bad
 	}
-	q = &arrowRows{arrowFile: a, read: read}
+	q = &arrowRows{arrowFile: a, in: in, read: read}
 	at := make([]arrowColumn, len(a.fields)+1)
 	for i, f := range a.fields {
 		at[i+1].node, at[i+1].buffer, at[i+1].view = at[i].node+f.nodes, at[i].buffer+f.buffers, at[i].view+f.views
@@ -575,7 +581,7 @@ func openArrowRows(in *data.Input) (q *arrowRows, err error) {
 	if !some {
 		return nil, a.refuse("no column with values among those of the schema", "at least one", "")
 	}
-	q.sum = sumFile(a.f, a.name, in.Sum)
+	q.sum = sumFile(ctx, a.f, a.name, in.Sum)
 	return q, nil
 }
 
@@ -600,6 +606,9 @@ func (q *arrowRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 	}
 	defer q.guard(&err)
 	for q.left == 0 {
+		if err := q.ctx.Err(); err != nil {
+			return nil, err
+		}
 		m, err := q.next()
 		switch {
 		case err == io.EOF:
@@ -652,9 +661,12 @@ func (a *arrowFile) failed(column string, err error) error {
 
 // begin begins a record batch.
 func (q *arrowRows) begin(m arrowMessage) error {
-	b, err := newArrowRecords(m.head, m.body)
+	b, err := newArrowRecords(m.ctx, m.head, m.body)
 	if err != nil {
 		return q.damaged(err)
+	}
+	if err := q.in.TooMany(int64(q.row) + b.rows); err != nil {
+		return err
 	}
 	if q.left = b.rows; b.nodeCount != q.all.node || len(b.behind)-1 != q.all.view || b.bufferCount != q.all.buffer+b.behind[q.all.view] {
 		return q.damaged(nil)
@@ -686,7 +698,7 @@ func (q *arrowRows) dictionary(m arrowMessage) error {
 	if !ok || m.head.bad {
 		return q.damaged(nil)
 	}
-	b, err := newArrowRecords(records, m.body)
+	b, err := newArrowRecords(m.ctx, records, m.body)
 	if err != nil {
 		return q.damaged(err)
 	}
@@ -698,9 +710,10 @@ func (q *arrowRows) dictionary(m arrowMessage) error {
 		if c.value.form == arrowNull && b.rows > 0 {
 			return q.damaged(nil) // entries without bytes
 		}
-		if c.entries == nil || !delta {
-			c.entries = &typedCells{}
+		if had := int64(len(c.entriesOf(delta).kind)); b.rows > arrowMost-had {
+			return q.refuse(fmt.Sprintf("a dictionary of more than %d entries", arrowMost), "fewer", "write the column without a dictionary")
 		}
+		c.entries = c.entriesOf(delta)
 		var values arrowCursor
 		err := values.open(b, c.value, 0, 0, 0)
 		for left := b.rows; err == nil && left > 0; left -= arrowBatch {
@@ -712,6 +725,14 @@ func (q *arrowRows) dictionary(m arrowMessage) error {
 		}
 	}
 	return nil
+}
+
+// entriesOf returns the entries to which those of a dictionary are added: a delta grows the one that is there.
+func (c *arrowColumn) entriesOf(delta bool) *typedCells {
+	if c.entries == nil || !delta {
+		return &typedCells{}
+	}
+	return c.entries
 }
 
 // cells appends the next n values.
@@ -770,6 +791,7 @@ func bit(b []byte, k int) bool { return b[k/8]>>(k%8)&1 != 0 }
 
 // arrowRecords are the buffers of a record batch, or of the values of a dictionary.
 type arrowRecords struct {
+	ctx context.Context
 	flatTable
 	body                 *io.SectionReader
 	rows                 int64
@@ -790,8 +812,8 @@ var (
 	errArrowText = errors.New("data: too much text")
 )
 
-func newArrowRecords(t flatTable, body *io.SectionReader) (*arrowRecords, error) {
-	b := &arrowRecords{flatTable: t, body: body, rows: t.int64At(0), codec: -1}
+func newArrowRecords(ctx context.Context, t flatTable, body *io.SectionReader) (*arrowRecords, error) {
+	b := &arrowRecords{ctx: ctx, flatTable: t, body: body, rows: t.int64At(0), codec: -1}
 	b.nodes, b.nodeCount = t.vector(1, 16)
 	b.buffers, b.bufferCount = t.vector(2, 16)
 	if c, ok := t.table(3); ok {
@@ -1053,7 +1075,8 @@ func (b *arrowBuffer) open(of *arrowRecords, i int) error {
 		return errArrow
 	}
 	raw := io.NewSectionReader(of.body, at, size)
-	if b.in, b.size = raw, size; of.codec < 0 || size == 0 {
+	b.in, b.size = data.Stoppable(of.ctx, raw), size
+	if of.codec < 0 || size == 0 {
 		return nil
 	}
 	var length [8]byte // decompressed; -1: it is not compressed
@@ -1068,18 +1091,18 @@ func (b *arrowBuffer) open(of *arrowRecords, i int) error {
 		} else {
 			b.l.Reset(raw)
 		}
-		b.in = b.l
+		b.in = data.Stoppable(of.ctx, b.l)
 	case b.z == nil:
 		var err error
 		if b.z, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow)); err != nil {
 			return err
 		}
-		b.in = b.z
+		b.in = data.Stoppable(of.ctx, b.z)
 	default:
 		if err := b.z.Reset(raw); err != nil {
 			return err
 		}
-		b.in = b.z
+		b.in = data.Stoppable(of.ctx, b.z)
 	}
 	return nil
 }

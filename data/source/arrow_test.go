@@ -16,7 +16,7 @@ func TestArrowTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.f.Close()
-	q := &arrowRows{arrowFile: a}
+	q := &arrowRows{arrowFile: a, in: &data.Input{}}
 	at := arrowColumn{}
 	for i, f := range a.fields {
 		c := at

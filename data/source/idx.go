@@ -77,7 +77,7 @@ func openImages(_ context.Context, in *data.Input) (data.Pieces, error) {
 		s.classes[v] = k
 	}
 	var err error
-	if s.images, err = openIDX(in.Path, in.Schema.Image.Shape, in.Sum); err != nil {
+	if s.images, err = openIDX(in, in.Path, in.Schema.Image.Shape, in.Sum); err != nil {
 		return nil, err
 	}
 	if in.Options.Unlabeled {
@@ -98,7 +98,7 @@ func (s *idxRows) openLabels(in *data.Input) (err error) {
 	if path == "" {
 		return &config.Error{File: in.Path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
 	}
-	if s.labels, err = openIDX(path, nil, s.labelSum); err == nil && s.labels.count != s.images.count {
+	if s.labels, err = openIDX(in, path, nil, s.labelSum); err == nil && s.labels.count != s.images.count {
 		err = &config.Error{File: path, Found: "another number of labels than there are images", Allowed: "one label for each image of " + in.Path}
 	}
 	return err
@@ -106,8 +106,8 @@ func (s *idxRows) openLabels(in *data.Input) (err error) {
 
 // openIDX opens an IDX file of bytes whose values have the given shape, and reads
 // its header.
-func openIDX(path string, shape []int, sum io.Writer) (*idxFile, error) {
-	f, err := data.OpenFile(path, sum)
+func openIDX(in *data.Input, path string, shape []int, sum io.Writer) (*idxFile, error) {
+	f, err := in.Beside(path, sum)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type lines struct {
 	size  int
 	n     int    // lines in the pieces so far
 	left  []byte // what was read after them
+	skip  bool   // the rest of a line that is too long comes first
 	err   error  // what the file returned after left
 	head  *piece // the first piece, if first has read lines of it
 }
@@ -111,22 +112,30 @@ func (l *lines) cut(p *piece) error {
 	}
 	*p = piece{file: l.Name, memory: append(p.memory[:0], l.left...), n: l.n}
 	l.left = l.left[:0]
-	for tooLong := false; ; {
+	for l.skip {
+		if end := bytes.IndexByte(p.memory, '\n') + 1; end > 0 {
+			p.memory, l.skip = p.memory[end:], false
+			break
+		}
+		if l.err != nil {
+			return l.err
+		}
+		p.memory = l.fill(p.memory[:0])
+	}
+	for {
 		end := bytes.LastIndexByte(p.memory, '\n') + 1
-		if tooLong {
-			end = bytes.IndexByte(p.memory, '\n') + 1
-		} else if l.whole != nil {
+		if l.whole != nil {
 			end = l.whole(p.memory, l.err == io.EOF)
 		}
 		ended := l.err == io.EOF && (end == 0 || p.memory[end-1] != '\n')
 		switch {
-		case end > 0 && !tooLong && len(p.memory) < l.size && l.err == nil: // more lines may fit
-		case end > 0 || ended && (tooLong || len(p.memory) > 0):
+		case end > 0 && len(p.memory) < l.size && l.err == nil: // more lines may fit
+		case end > 0 || ended && len(p.memory) > 0:
 			if ended {
 				end = len(p.memory)
 			}
 			l.left = append(l.left, p.memory[end:]...)
-			if p.long = tooLong || end > maxLine && bytes.IndexByte(p.memory, '\n') < 0; p.long {
+			if p.long = end > maxLine && bytes.IndexByte(p.memory, '\n') < 0; p.long {
 				l.n++
 				return nil
 			}
@@ -139,8 +148,10 @@ func (l *lines) cut(p *piece) error {
 			return nil
 		case l.err != nil:
 			return l.err
-		case tooLong || len(p.memory) > maxLine: // keeps nothing of the line
-			tooLong, p.memory = true, p.memory[:0]
+		case len(p.memory) > maxLine && end == 0: // the fault comes before the rest of the line, which may never end
+			p.long, l.skip = true, true
+			l.n++
+			return nil
 		}
 		p.memory = l.fill(p.memory)
 	}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -36,8 +37,8 @@ var parquetFormat = data.Format{
 	Name:  "a Parquet file",
 	Is:    func(path string, _ []byte) bool { return data.Begins(path, parquetMagic) },
 	Magic: true,
-	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
-		q, err := openParquetRows(in)
+	Divide: func(ctx context.Context, in *data.Input) (data.Pieces, error) {
+		q, err := openParquetRows(ctx, in)
 		if err != nil {
 			return nil, err
 		}
@@ -57,6 +58,7 @@ var parquetFormat = data.Format{
 
 // A parquetFile is an open Parquet file.
 type parquetFile struct {
+	ctx    context.Context // reading ends with it
 	name   string
 	f      *readfile.File
 	file   *parquet.File
@@ -70,7 +72,7 @@ func openParquet(path string) (p *parquetFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &parquetFile{name: path, f: f}
+	p = &parquetFile{ctx: context.Background(), name: path, f: f}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -93,7 +95,7 @@ func (p *parquetFile) Close() error { return p.f.Close() }
 // damaged is the error of a file that the library cannot read. It leaves out the library's own text,
 // which may contain a value.
 func (p *parquetFile) damaged(err error) error {
-	if failed := p.f.Err(); failed != nil {
+	if failed := cmp.Or(p.f.Err(), p.ctx.Err()); failed != nil {
 		return failed
 	}
 	var sys syscall.Errno
@@ -241,11 +243,12 @@ type parquetColumn struct {
 	direct []float64 // in place of values: those of the page that are still to come
 }
 
-func openParquetRows(in *data.Input) (q *parquetRows, err error) {
+func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err error) {
 	p, err := openParquet(in.Path)
 	if err != nil {
 		return nil, err
 	}
+	p.ctx = ctx
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -287,7 +290,10 @@ func openParquetRows(in *data.Input) (q *parquetRows, err error) {
 	if odd != nil {
 		return nil, wrongTypes(in.Path, odd)
 	}
-	q.sum = sumFile(p.f, p.name, in.Sum)
+	if err := in.TooMany(p.file.NumRows()); err != nil {
+		return nil, err
+	}
+	q.sum = sumFile(ctx, p.f, p.name, in.Sum)
 	return q, nil
 }
 
@@ -501,7 +507,7 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 		for i := range q.columns {
 			c := &q.columns[i]
 			c.closeAll()
-			c.plain = newPlainPages(q.f, &q.chunks[q.group][c.index], c.null, q.left)
+			c.plain = newPlainPages(q.ctx, q.f, &q.chunks[q.group][c.index], c.null, q.left)
 			c.pages = chunks[c.index].(*parquet.FileColumnChunk).PagesFrom(c.plain)
 		}
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
 const (
-	pageHeader  = 64 << 10 // bytes of a page's header that are tried first
-	pageHeaders = 4 << 20  // and at most; statistics with long texts make it long
+	pageHeader  = 64 << 10  // bytes of a page's header that are tried first
+	pageHeaders = 4 << 20   // and at most; statistics with long texts make it long
+	pageBytes   = 256 << 20 // of a page: writers make pages of about a megabyte
 	// padding is how many values the runs of a page may have beyond those of the page: writers fill up the last group.
 	padding = 1 << 12
 )
@@ -96,6 +99,7 @@ func (p *plainFooter) ReadAt(b []byte, off int64) (n int, err error) {
 // amount of memory. Where its own decompression needs more memory than the page has in the end, as that of LZ4 does, it goes on
 // with the bytes of another page (https://github.com/parquet-go/parquet-go/issues/608).
 type plainPages struct {
+	ctx          context.Context
 	file         io.ReaderAt
 	codec        format.CompressionCodec
 	optional     bool
@@ -109,12 +113,12 @@ type plainPages struct {
 }
 
 // newPlainPages reads the pages up to as many values as the group has rows, of a column that is not nested.
-func newPlainPages(file io.ReaderAt, chunk *format.ColumnMetaData, optional bool, rows int64) *plainPages {
+func newPlainPages(ctx context.Context, file io.ReaderAt, chunk *format.ColumnMetaData, optional bool, rows int64) *plainPages {
 	at := chunk.DataPageOffset
 	if chunk.DictionaryPageOffset != 0 {
 		at = chunk.DictionaryPageOffset
 	}
-	return &plainPages{file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at, left: chunk.TotalCompressedSize, from: at}
+	return &plainPages{ctx: ctx, file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at, left: chunk.TotalCompressedSize, from: at}
 }
 
 // ReadAt reads forwards; a page that has been read is gone.
@@ -141,13 +145,16 @@ func (p *plainPages) ReadAt(b []byte, off int64) (n int, err error) {
 
 // next makes the next page.
 func (p *plainPages) next() error {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
 	h, n, err := p.readHeader(p.at, p.left)
 	if err != nil {
 		return err
 	}
 	p.at, p.left = p.at+n, p.left-n
 	size := int64(h.CompressedPageSize)
-	if size < 0 || size > p.left || h.UncompressedPageSize < 0 {
+	if size < 0 || size > min(p.left, pageBytes) || h.UncompressedPageSize < 0 || h.UncompressedPageSize > pageBytes {
 		return errPage
 	}
 	p.page = grown(p.page, int(size))
@@ -414,7 +421,7 @@ func (p *plainPages) decompress(b []byte, size int) (_ []byte, err error) {
 		return nil, errPage // parquetCodecs has no other
 	}
 	p.plain.Reset()
-	if n, err := io.Copy(&p.plain, io.LimitReader(r, int64(size)+1)); err != nil || n != int64(size) {
+	if n, err := io.Copy(&p.plain, io.LimitReader(data.Stoppable(p.ctx, r), int64(size)+1)); err != nil || n != int64(size) {
 		return nil, errPage
 	}
 	return p.plain.Bytes(), nil

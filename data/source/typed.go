@@ -1,6 +1,8 @@
 package source
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -91,11 +93,11 @@ type fileSum struct {
 }
 
 // sumFile begins to hash the file.
-func sumFile(f *readfile.File, name string, to io.Writer) *fileSum {
+func sumFile(ctx context.Context, f *readfile.File, name string, to io.Writer) *fileSum {
 	s := &fileSum{closed: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		from, buf := io.NewSectionReader(f, 0, f.Size()), make([]byte, bufferSize)
+		from, buf := data.Stoppable(ctx, io.NewSectionReader(f, 0, f.Size())), make([]byte, bufferSize)
 		for {
 			select {
 			case <-s.closed:
@@ -107,7 +109,7 @@ func sumFile(f *readfile.File, name string, to io.Writer) *fileSum {
 			if err == io.EOF {
 				return
 			}
-			if s.err = f.Err(); s.err != nil {
+			if s.err = cmp.Or(f.Err(), ctx.Err()); s.err != nil {
 				return
 			}
 			if err != nil {

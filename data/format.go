@@ -130,7 +130,8 @@ func (in *Input) Reads(c schema.Column) bool {
 
 // Match returns the position among names of each column of the schema, −1 for a label or a unit that is
 // missing and not read. Every other column must be there, and a further one only if the schema ignores it. The error names
-// all columns that are wrong.
+// all columns of the schema that are wrong, and gives the positions of others: what should be their names may be cells of rows, in a
+// file without a header or with other line ends, and in what was made of it.
 func (in *Input) Match(names []string) ([]int, *config.Error) {
 	where, times := make(map[string]int, len(names)), make(map[string]int, len(names))
 	for i := len(names) - 1; i >= 0; i-- {
@@ -140,14 +141,10 @@ func (in *Input) Match(names []string) ([]int, *config.Error) {
 	at := make([]int, len(in.Schema.Columns))
 	known := make(map[string]bool, len(at))
 	var missing, twice, other []string
-	found := 0 // columns whose name is there, and cannot be a value
 	for i, c := range in.Schema.Columns {
 		known[c.Name] = true
 		k, ok := where[c.Name]
-		switch {
-		case ok && !isNumber(c.Name):
-			found++
-		case !ok && !in.Options.skips(c):
+		if !ok && !in.Options.skips(c) {
 			missing = append(missing, c.Name)
 		}
 		if at[i] = k; !ok {
@@ -159,13 +156,12 @@ func (in *Input) Match(names []string) ([]int, *config.Error) {
 	}
 	if in.Schema.OtherColumns != schema.OtherIgnore {
 		for i, n := range names {
-			if !known[n] && where[n] == i {
-				other = append(other, config.Quote(n))
+			if !known[n] {
+				other = append(other, strconv.Itoa(i+1))
 			}
 		}
 	}
-	// A line with all columns of the schema, or more than half of them, is a header, not a row, so errors may show its names.
-	if header := len(missing) == 0 || 2*found > len(at); !header {
+	if len(missing) == len(at) { // the first row, most likely
 		twice, other = nil, nil
 	}
 	return at, wrongColumns(missing, twice, other)
@@ -181,13 +177,13 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 		case len(twice) > 0:
 			return &config.Error{Field: columnField(twice[0]), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
 		}
-		return &config.Error{Field: columnField(other[0]), Found: "a column that the schema does not name", Allowed: "the columns of the schema", Hint: hint}
+		return &config.Error{Err: fmt.Errorf("column %s of the header is not in the schema; %s", other[0], hint)}
 	}
 	var found []string
 	for _, w := range []struct {
 		what  string
 		names []string
-	}{{"no columns ", missing}, {"a second time ", twice}, {"columns that the schema does not name: ", other}} {
+	}{{"no columns ", missing}, {"a second time ", twice}, {"further columns ", other}} {
 		if len(w.names) > 0 {
 			found = append(found, w.what+some(w.names))
 		}
@@ -197,7 +193,7 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 	}
 	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "), Allowed: "a header with every column of the schema, each once, and no other"}
 	if len(other) > 0 {
-		e.Hint = "add those that the schema does not name to it, with type: ignore if they are not to be used, or write other_columns: ignore"
+		e.Hint = "add the further ones to the schema, with type: ignore if they are not to be used, or write other_columns: ignore"
 	}
 	return e
 }

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,22 +23,16 @@ type rowLimit struct {
 	err         *config.Error // nil: no limit
 }
 
-// limitOf returns the limit of a table that is read under the schema. One that is only predicted or scored row by row has none.
+// limitOf returns the limit of a table that is read under the schema. One that is only predicted or scored has none: the schema
+// declares the rows of another.
 func limitOf(s *schema.Schema, opt Options, path string) rowLimit {
-	l := rowLimit{grouped: s.UnitRows > 0}
-	if opt.ByRow || opt.Unlabeled && opt.Rows == 0 {
-		return l
-	}
-	factor := cmp.Or(opt.factor, loadFactor)
-	if n := s.Rows; n > 0 {
-		l.units = factor * n
-		l.err = &config.Error{File: Public(path), Err: fmt.Errorf("the table has more than %d times the %d %s that the schema declares; correct %s in the schema, which is public, if the table is right", factor, n, s.Counted(), s.Counted())}
+	l := rowLimit{grouped: s.UnitRows > 0, rows: math.MaxInt}
+	if n := s.Rows; n > 0 && !opt.ByRow && !opt.Unlabeled && !opt.unlimited {
+		l.units, l.rows = loadFactor*n, loadFactor*loadFactor*n*s.UnitRows // below 2⁵⁴
+		l.err = &config.Error{File: Public(path), Err: fmt.Errorf("the table has more than %d times the %d %s that the schema declares; correct %s in the schema, which is public, if the table is right", loadFactor, n, s.Counted(), s.Counted())}
 	}
 	if opt.Rows > 0 {
 		l.units, l.err = opt.Rows, rowsError(Public(path), s.Counted(), "more "+s.Counted()+" than that", opt.Rows)
-	}
-	if l.grouped {
-		l.rows = factor * l.units * s.UnitRows // below 2⁵⁴
 	}
 	return l
 }

@@ -117,6 +117,10 @@ func TestLoadLimit(t *testing.T) {
 			t.Errorf("Arrow, %d declared rows: %v", rows, err)
 		}
 	}
+	path := write("t.csv", lines("x,y\n", "0.5,1\n", 41)) // of test rows
+	if _, _, err := Read(context.Background(), admit(), plain, path, Options{Formats: TestFormats}, Empty(plain)); err != nil {
+		t.Error(err)
+	}
 	if _, err := Pack(context.Background(), admit(), plain, write("t.csv", lines("x,y\n", "0.5,1\n", 41)), filepath.Join(dir, "never"), Options{Formats: TestFormats}); err == nil || !strings.Contains(err.Error(), tooMany) {
 		t.Error(err)
 	}

@@ -627,7 +627,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	if err := limit.over(p.rows, 0); err != nil {
 		return nil, nil, err
 	}
-	if err := opt.dropped(path, &p.stats); err != nil {
+	if err := opt.dropped(s, path, &p.stats); err != nil {
 		return nil, nil, err
 	}
 	t := newBuilder(s, opt).table

@@ -320,7 +320,7 @@ func TestBadParquet(t *testing.T) {
 		"one more": {writeParquet(t, []struct {
 			smallParquet
 			More int32
-		}{{good, 1}}), `column "More": found a column that the schema does not name`},
+		}{{good, 1}}), `column 6 of the header is not in the schema`},
 		"type": {writeParquet(t, []struct {
 			Sick  string   `parquet:"sick"`
 			Gain  int64    `parquet:"gain,timestamp"`

@@ -40,8 +40,8 @@ type Options struct {
 	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such rows with
 	// it.
 	Short bool
-	// Dropped, if it is not nil, gets the counts of a table with dropped rows. Its error ends the
-	// reading.
+	// Dropped, if it is not nil, gets the counts of a table with dropped rows, or without any row where the schema
+	// declares some. Its error ends the reading.
 	Dropped func(path string, stats *LoadStats) error
 	// Tally, if it is not nil, counts the cells of a table that is not packed.
 	Tally *Tally
@@ -50,12 +50,14 @@ type Options struct {
 
 	workers int // 0: one for each core
 	piece   int // bytes of a piece of text; 0: as many as fit the cache
-	factor  int // times the declared rows that the table may have; 0: loadFactor
+	// unlimited: the schema does not declare the rows of this table.
+	unlimited bool
 }
 
-// dropped calls Dropped if rows were dropped.
-func (o Options) dropped(path string, stats *LoadStats) error {
-	if stats.Dropped == 0 || o.Dropped == nil {
+// dropped calls Dropped if rows were dropped, or if the table has none and should have.
+func (o Options) dropped(s *schema.Schema, path string, stats *LoadStats) error {
+	none := stats.Rows == 0 && s.Rows > 0 && !o.Unlabeled
+	if stats.Dropped == 0 && !none || o.Dropped == nil {
 		return nil
 	}
 	return o.Dropped(Public(path), stats)
@@ -99,6 +101,7 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	if e := s.Check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
+	opt.unlimited = opt.unlimited || len(train) > 0
 	if files, err := Files(path); err != nil {
 		return nil, nil, err
 	} else if len(files) == 1 {
@@ -171,7 +174,7 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	if err := r.finish(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := opt.dropped(path, &r.stats); err != nil {
+	if err := opt.dropped(s, path, &r.stats); err != nil {
 		return nil, nil, err
 	}
 	c := &Content{Digest: [sha256.Size]byte(in.Sum.Sum(nil))}

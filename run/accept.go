@@ -61,7 +61,8 @@ func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, er
 
 // Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped,
 // and for which columns. It refuses a table that lost more than one row in a hundred, unless the spec
-// accepts that. The numbers depend on the rows, so they are only for the owner's terminal (R11).
+// accepts that, and says when a table has no row although some are declared. All of it depends on the rows, so it is only for the
+// owner's terminal, in no exit code and no file (R11).
 func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error {
 	return Dropped(notice, s.AcceptDropped)
 }
@@ -70,6 +71,9 @@ func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error 
 func Dropped(notice func(string), accepted bool) func(string, *data.LoadStats) error {
 	return func(path string, stats *data.LoadStats) error {
 		text := droppedText(stats)
+		if stats.Rows == 0 {
+			text = "the table has no rows, although the schema declares some; is it the right file?"
+		}
 		if float64(stats.Dropped) > dropShare*float64(stats.Rows) && !accepted {
 			return inputError(path, "%w: %s; correct the rows or the schema, or accept that with --accept-dropped", ErrDroppedRows, text)
 		}

@@ -90,6 +90,9 @@ func (c *csvRows) header(in *data.Input) error {
 	}
 	names := make([]string, len(p.cells))
 	for i, name := range p.cells {
+		if found := controlFault(name); found != "" {
+			return headerFault(c.Name, n, found)
+		}
 		if c.format.Trim {
 			name = strings.TrimSpace(name)
 		}
@@ -106,6 +109,11 @@ func (c *csvRows) header(in *data.Input) error {
 	}
 	in.Cells(names, at)
 	return nil
+}
+
+// headerFault is the error of a header with such a character. It quotes nothing: rows may follow.
+func headerFault(file string, line int, found string) error {
+	return &config.Error{File: file, Line: line, Err: fmt.Errorf("the header has %s within it; end each line with LF or CRLF, as CSV UTF-8 of Excel does, and write no control character in a column name", found)}
 }
 
 func (c *csvRows) Piece(used data.RowReader) (data.RowReader, error) {
@@ -197,6 +205,8 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 		if f = row.Encode(p.cells, nil); f.Cell > p.of.label {
 			f.Cell--
 		}
+	case loneReturn(line):
+		return loneReturnFault, nil
 	default:
 		return data.Fault{Found: cellCount(len(p.cells)), Allowed: cellCount(p.of.width)}, nil
 	}

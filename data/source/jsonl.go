@@ -73,7 +73,9 @@ func (j *jsonPiece) Place(f data.Fault) *config.Error {
 func (j *jsonPiece) Next(row *data.Row) (data.Fault, error) {
 	line, f, err := j.record(&schema.Format{Trim: true})
 	if err == nil && f.Found == "" {
-		f = j.parse(line)
+		if f = j.parse(line); loneReturn(line) {
+			f = loneReturnFault
+		}
 	}
 	if err != nil || f.Found != "" {
 		return f, err

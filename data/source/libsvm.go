@@ -44,6 +44,9 @@ func (p *libsvmPiece) Next(row *data.Row) (data.Fault, error) {
 	if err != nil || f.Found != "" {
 		return f, err
 	}
+	if loneReturn(line) {
+		return loneReturnFault, nil
+	}
 	row.HashPairs(line)
 	return p.parse(line, row), nil
 }

@@ -239,6 +239,15 @@ func skipped(line []byte, f *schema.Format) bool {
 	return (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0
 }
 
+// loneReturn says whether a carriage return stands before the end of a line, with its '\n': it may end rows that would count as one.
+func loneReturn(line []byte) bool {
+	at := bytes.IndexByte(line, '\r')
+	return at >= 0 && at < len(line)-2
+}
+
+// loneReturnFault is the fault of such a line in a format in which it is no part of a value.
+var loneReturnFault = data.Fault{Found: "a carriage return (CR) within a line", Allowed: "lines that end with LF or CRLF"}
+
 // isText says whether a line is UTF-8 without NUL.
 func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) }
 

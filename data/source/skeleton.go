@@ -1,12 +1,14 @@
 package source
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sottodp/sotto/config"
@@ -134,6 +136,11 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 	case d.Shape != nil:
 		return &Outline{baseName(path), []data.FieldName{{Name: "label"}}, " {kind: idx}", d.Shape}, nil
 	case d.Fields != nil:
+		for i, f := range d.Fields {
+			if found := controlFault(f.Name); found != "" || len(f.Name) > mostName {
+				return nil, &config.Error{File: path, Err: fmt.Errorf("the name of column %d has %s in it; give the column another name", i+1, cmp.Or(found, "more than 1000 bytes"))}
+			}
+		}
 		return &Outline{baseName(path), d.Fields, " {kind: csv} # Parquet and Arrow files and SQL tables too", nil}, nil
 	}
 	file, err := data.OpenFile(path, nil)
@@ -162,14 +169,16 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 	for _, c := range cells {
 		found := ""
 		switch _, fault := config.ParseNumber(c); {
+		case controlFault(c) != "":
+			found = "a header with " + controlFault(c) + " within it"
+		case strings.Count(header, `"`)%2 == 1:
+			found = "a quoted cell in the header that is not closed"
 		case c == "" && len(cells) == 1:
 			found = "an empty line"
 		case fault == "" || fault == "NaN":
 			found = "a number where a column name should be"
 		case strings.HasPrefix(strings.TrimSpace(header), "{"):
 			found = "a line that begins with { (JSON Lines?)"
-		case !config.PlainText(c):
-			found = "control characters in a column name"
 		case strings.Contains(c, ":") && len(cells) == 1:
 			found = "text with a colon (a LIBSVM file?)"
 		}
@@ -183,6 +192,27 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 		o.Columns = append(o.Columns, data.FieldName{Name: c})
 	}
 	return o, nil
+}
+
+// mostName is the most bytes of a column's name in a schema.
+const mostName = 1000
+
+// controlFault says which control character or line end is in the header or in a name; "": none but tabs. What follows such a
+// character may be rows.
+func controlFault(text string) string {
+	for _, r := range text {
+		switch {
+		case r == '\r':
+			return "a carriage return (CR)"
+		case r == '\n':
+			return "a line break"
+		case r == '\u2028' || r == '\u2029' || r == '\u0085':
+			return fmt.Sprintf("a line or paragraph separator (U+%04X)", r)
+		case r != '\t' && unicode.IsControl(r):
+			return fmt.Sprintf("a control character (U+%04X)", r)
+		}
+	}
+	return ""
 }
 
 // baseName returns the name of a file without directories and extensions.

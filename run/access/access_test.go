@@ -72,7 +72,7 @@ func (w *world) file(name, text string) string {
 
 func tableSchema(t testing.TB, dataset string) *schema.Schema {
 	t.Helper()
-	s, err := schema.Parse("s", []byte("dataset: "+dataset+"\nrows: 1000\ncolumns:\n  - {name: x, type: numeric, min: 0, max: 100}\n  - {name: name, type: ignore}\n  - {name: y, type: label, classes: [no, yes]}\n"))
+	s, err := schema.Parse("s", []byte("dataset: "+dataset+"\nrows: 20000\ncolumns:\n  - {name: x, type: numeric, min: 0, max: 100}\n  - {name: name, type: ignore}\n  - {name: y, type: label, classes: [no, yes]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

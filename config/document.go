@@ -40,6 +40,12 @@ func Parse(file, what string, src []byte) (*Document, error) {
 	if len(src) > maxSize {
 		return nil, bad(0, 0, "a file above 4 MiB", what)
 	}
+	if isUTF16(src) {
+		e := d.located(&token.Position{})
+		e.Err = errors.New("the file is in UTF-16; save it as UTF-8")
+		return nil, e
+	}
+	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	if !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0 {
 		return nil, bad(0, 0, "bytes that are not text (a binary file?)", what+" in YAML")
 	}
@@ -80,6 +86,12 @@ func Parse(file, what string, src []byte) (*Document, error) {
 		}
 	}
 	return d, d.index()
+}
+
+// isUTF16 says whether a text is in UTF-16, or UTF-32, of either byte order: by its mark, or by its first letter, which is
+// ASCII in any document.
+func isUTF16(src []byte) bool {
+	return len(src) >= 2 && (src[0] == 0xff && src[1] == 0xfe || src[0] == 0xfe && src[1] == 0xff || (src[0] == 0) != (src[1] == 0))
 }
 
 // Root is the whole document.

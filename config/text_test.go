@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -62,5 +63,25 @@ func checkDecimal(t interface{ Fatalf(string, ...any) }, s string) {
 	}
 	if ok && n != digits {
 		t.Fatalf("%q has %d digits, want %d", s, n, digits)
+	}
+}
+
+// TestEncodings: a document may begin with the mark of UTF-8; one in UTF-16 is refused by name.
+func TestEncodings(t *testing.T) {
+	wide := func(order binary.AppendByteOrder, mark string) []byte {
+		var b []byte
+		for _, c := range mark + "a: 1\n" {
+			b = order.AppendUint16(b, uint16(c))
+		}
+		return b
+	}
+	d, err := Parse("f", "a spec", []byte("\ufeffa: 1\n"))
+	if err != nil || !d.Has("a") || d.Place("a") != "f:1:1" {
+		t.Error(err)
+	}
+	for _, b := range [][]byte{wide(binary.LittleEndian, "\ufeff"), wide(binary.BigEndian, "\ufeff"), wide(binary.LittleEndian, ""), wide(binary.BigEndian, "")} {
+		if _, err := Parse("f", "a spec", b); err == nil || err.Error() != "f: the file is in UTF-16; save it as UTF-8" {
+			t.Error(err)
+		}
 	}
 }

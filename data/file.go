@@ -107,7 +107,11 @@ func (f *File) decompress(raw *bufio.Reader, head []byte) (err error) {
 	switch {
 	case begins(gzipMagic):
 		f.form = "gzip"
-		f.r, err = gzip.NewReader(raw)
+		z, e := gzip.NewReader(raw)
+		if err = e; err == nil {
+			z.Multistream(false)
+			f.r = &members{raw, z}
+		}
 	case begins(zstdMagic):
 		f.form = "zstd"
 		f.z = decoders.Get().(*zstd.Decoder)
@@ -121,6 +125,37 @@ func (f *File) decompress(raw *bufio.Reader, head []byte) (err error) {
 	}
 	return err
 }
+
+// members reads the members of a gzip file. It tells bytes that follow the last of them from a file that is cut short.
+type members struct {
+	raw *bufio.Reader
+	z   *gzip.Reader
+}
+
+func (m *members) Read(b []byte) (int, error) {
+	for {
+		n, err := m.z.Read(b)
+		if err == io.EOF && n > 0 {
+			err = nil // there may be another member
+		}
+		if err != io.EOF {
+			return n, err
+		}
+		head, err := m.raw.Peek(len(gzipMagic))
+		switch {
+		case len(head) == 0:
+			return 0, err
+		case string(head) != gzipMagic:
+			return 0, errTrailing
+		}
+		if err := m.z.Reset(m.raw); err != nil {
+			return 0, err
+		}
+		m.z.Multistream(false)
+	}
+}
+
+var errTrailing = errors.New("data: bytes after the end of a compressed file")
 
 // member opens the only member of a zip file.
 func (f *File) member() (io.Reader, error) {
@@ -179,6 +214,8 @@ func (f *File) readError(err error) error {
 		return failed
 	case f.form == "" || errors.As(err, new(*fs.PathError)):
 		return fmt.Errorf("data: reading %s: %w", f.Name, err)
+	case err == errTrailing, errors.Is(err, zstd.ErrMagicMismatch): // it began as one
+		return &config.Error{File: f.Name, Err: fmt.Errorf("bytes follow the end of the %s data; remove them, or compress the table again", f.form)}
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		found = "a " + f.form + " file that ends too early"
 	}
@@ -193,11 +230,25 @@ func foreign(path string, head []byte) *config.Error {
 	case bytes.HasPrefix(head, []byte("FEA1\x00\x00")):
 		return &config.Error{File: path, Found: "a Feather file of version 1", Allowed: "a table of text, Parquet, Arrow (Feather of version 2) or SQLite",
 			Hint: "convert it, as in Python: pandas.read_feather(" + quoted(path) + ").to_parquet(" + quoted(converted(path, ".parquet")) + ")"}
+	case compressor(head) != "":
+		return &config.Error{File: path, Err: fmt.Errorf("the file is compressed by %s, which Sotto does not read; compress the table by gzip or zstd, or not at all", compressor(head))}
 	case len(head) >= 12 && string(head[8:12]) == "DUCK":
 		return &config.Error{File: path, Found: "a DuckDB file", Allowed: "a table of text, Parquet, Arrow or SQLite",
 			Hint: "convert its table: duckdb " + quoted(path) + ` "COPY table_name TO ` + quoted(converted(path, ".parquet")) + ` (FORMAT parquet)"`}
 	}
 	return nil
+}
+
+// compressor is what a file was compressed or archived by that begins with head; "" if none that is known.
+func compressor(head []byte) string {
+	for _, c := range []struct{ magic, name string }{
+		{"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"\x04\x22\x4d\x18", "lz4"}, {"7z\xbc\xaf\x27\x1c", "7-Zip"}, {"Rar!\x1a\x07", "RAR"}, {"\x1f\x9d", "compress"}, {"\xff\x06\x00\x00sNaPpY", "snappy"},
+	} {
+		if bytes.HasPrefix(head, []byte(c.magic)) && (c.name != "bzip2" || len(head) >= 10 && string(head[4:10]) == "1AY&SY") {
+			return c.name
+		}
+	}
+	return ""
 }
 
 // workbook is the error of a workbook of Excel or LibreOffice.

@@ -328,7 +328,7 @@ func TestBadParquet(t *testing.T) {
 			Age   []int32  `parquet:"age,list"`
 			Color []string `parquet:"colour"`
 		}{{}}), "column \"colour\" holds nested values; write each part that the schema needs as a column of its own"},
-		"cut": {writeFile(t, "t", "PAR1 and so on"), "found a Parquet file that cannot be read, damaged or encrypted"},
+		"cut": {writeFile(t, "t", "PAR1 and so on"), "the Parquet file does not end as one: it is cut short, encrypted, or bytes follow its end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := readTable(context.Background(), admit(), s, c.path, Options{})

@@ -371,7 +371,7 @@ var badFiles = []struct{ name, schema, content, want string }{
 	{"old workbook", small, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1SECRET123", ": found a workbook of Excel or LibreOffice"},
 	{"old workbook for LIBSVM", svm, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1SECRET123", ": found a workbook of Excel or LibreOffice"},
 	{"DuckDB", small, "01234567DUCK SECRET123", ": found a DuckDB file; allowed is a table of text, Parquet, Arrow or SQLite (convert its table: duckdb '"},
-	{"Arrow", small, "ARROW1\x00\x00SECRET123", ": found an Arrow file that cannot be read, damaged or cut short; allowed is a whole Arrow file"},
+	{"Arrow", small, "ARROW1\x00\x00SECRET123", ": the Arrow file does not end as one: it is cut short, encrypted, or bytes follow its end"},
 	{"Feather 1", small, "FEA1\x00\x00SECRET123", ": found a Feather file of version 1; allowed is a table of text, Parquet, Arrow (Feather of version 2) or SQLite (convert it, as in Python: pandas.read_feather('"},
 	{"UTF-16 without a mark", small, utf16("age,colour,id,gain,sick\n1,red,SECRET123,2,yes\n")[2:], ":1: found bytes that are not text"},
 	{"not a number in UTF-16", small, utf16("age,colour,id,gain,sick\n1,red,x,SECRET123,yes\n"), ":2:9: column gain: found text that is not a number"},

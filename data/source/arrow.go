@@ -167,7 +167,10 @@ func (a *arrowFile) footer() error {
 		return a.damaged(err)
 	}
 	size := int64(binary.LittleEndian.Uint32(end[:]))
-	if string(end[4:]) != arrowMagic || size > min(at, arrowMetadata) {
+	if string(end[4:]) != arrowMagic {
+		return wrongEnd(a.name, "Arrow")
+	}
+	if size > min(at, arrowMetadata) {
 		return a.damaged(nil)
 	}
 	b := make([]byte, size)

@@ -84,8 +84,14 @@ func (c *csvRows) header(in *data.Input) error {
 	case f.Found != "":
 		return &config.Error{File: c.Name, Line: n, Found: f.Found, Allowed: f.Allowed}
 	}
+	if jsonArray(view(line)) {
+		return arrayError(c.Name)
+	}
 	p := csvPiece{of: c}
 	if f = p.split(line); f.Found != "" {
+		if e := c.otherDelimiter(in, view(line), n, nil); e != nil {
+			return e
+		}
 		return &config.Error{File: c.Name, Line: n, Column: f.Byte, Field: "header", Found: f.Found, Allowed: f.Allowed}
 	}
 	names := make([]string, len(p.cells))
@@ -101,6 +107,9 @@ func (c *csvRows) header(in *data.Input) error {
 	c.width = len(names)
 	at, bad := in.Match(names)
 	if bad != nil {
+		if e := c.otherDelimiter(in, view(line), n, names); e != nil {
+			return e
+		}
 		bad.File, bad.Line = c.Name, n
 		if bad.Hint == "" {
 			bad.Hint = "if the file has no header, say header: false under format; check the delimiter too"
@@ -108,6 +117,26 @@ func (c *csvRows) header(in *data.Input) error {
 		return bad
 	}
 	in.Cells(names, at)
+	return nil
+}
+
+// otherDelimiter is the error of a header that has more columns of the schema with another delimiter than names, those with the
+// delimiter of the schema; nil if there is no such delimiter.
+func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []string) error {
+	found := func(names []string) (k int) {
+		for _, col := range in.Schema.Columns {
+			if slices.Contains(names, col.Name) {
+				k++
+			}
+		}
+		return k
+	}
+	line = strings.TrimRight(line, "\r\n")
+	for _, d := range delimiters {
+		if d != c.format.Delimiter && found(splitHeader(line, d)) > found(names) {
+			return &config.Error{File: c.Name, Line: n, Err: fmt.Errorf("the header is separated by %q, not by %q; write format: {delimiter: %q} in the schema", d, c.format.Delimiter, d)}
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,17 @@ var jsonLines = data.Format{
 		}
 		return j, err
 	},
+}
+
+// jsonArray says whether the first line of a file begins an array of objects or lists.
+func jsonArray(line string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "[")
+	rest = strings.TrimSpace(rest)
+	return ok && (rest == "" || strings.IndexByte("{[]", rest[0]) >= 0)
+}
+
+func arrayError(path string) error {
+	return &config.Error{File: path, Err: errors.New(`the file is one JSON array; write it as JSON Lines, one object on each line, in pandas: to_json(FILE, orient="records", lines=True)`)}
 }
 
 type jsonRows struct {

@@ -98,6 +98,9 @@ func (p *parquetFile) damaged(err error) error {
 	if failed := cmp.Or(p.f.Err(), p.ctx.Err()); failed != nil {
 		return failed
 	}
+	if err == errEnd {
+		return wrongEnd(p.name, "Parquet")
+	}
 	var sys syscall.Errno
 	if errors.As(err, &sys) {
 		return fmt.Errorf("data: reading %s: %w", p.name, err)

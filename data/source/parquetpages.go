@@ -32,7 +32,15 @@ const (
 	padding = 1 << 12
 )
 
-var errPage = errors.New("a page says more than it holds")
+var (
+	errPage = errors.New("a page says more than it holds")
+	errEnd  = errors.New("a file without the end of its format")
+)
+
+// wrongEnd is the error of a file that does not end as its form does.
+func wrongEnd(path, form string) error {
+	return &config.Error{File: path, Err: fmt.Errorf("the %s file does not end as one: it is cut short, encrypted, or bytes follow its end; copy or write the file again", form)}
+}
 
 // openFooter returns the file as the library opens it, and what the footer says of each column chunk, by row group. The
 // library sees a footer that names no compression, since plainPages decompresses.
@@ -43,6 +51,9 @@ func openFooter(f *readfile.File) (*plainFooter, [][]format.ColumnMetaData, erro
 	}
 	if _, err := f.ReadAt(end[:], f.Size()-int64(len(end))); err != nil {
 		return nil, nil, err
+	}
+	if string(end[4:]) != parquetMagic {
+		return nil, nil, errEnd
 	}
 	n := int64(binary.LittleEndian.Uint32(end[:]))
 	at := f.Size() - int64(len(end)) - n

@@ -177,6 +177,8 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 			found = "an empty line"
 		case fault == "" || fault == "NaN":
 			found = "a number where a column name should be"
+		case jsonArray(header):
+			return nil, arrayError(path)
 		case strings.HasPrefix(strings.TrimSpace(header), "{"):
 			found = "a line that begins with { (JSON Lines?)"
 		case strings.Contains(c, ":") && len(cells) == 1:
@@ -227,11 +229,14 @@ func baseName(path string) string {
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
+// delimiters are those that a header is tried with.
+var delimiters = []string{",", ";", "\t", "|"}
+
 func pickDelimiter(header, delimiter string) string {
 	if delimiter != "" {
 		return delimiter
 	}
-	return slices.MaxFunc([]string{",", ";", "\t", "|"}, func(a, b string) int {
+	return slices.MaxFunc(delimiters, func(a, b string) int {
 		return strings.Count(header, a) - strings.Count(header, b)
 	})
 }

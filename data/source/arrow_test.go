@@ -1,8 +1,11 @@
 package source
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -90,5 +93,60 @@ n: 1970-01-01T00:00:01 1970-01-01T00:00:02 -
 o: -1.500 3.250 -`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("found\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestSharedMetadata: many fields that point to one long name, or to one long list, cost no more than the metadata's size.
+func TestSharedMetadata(t *testing.T) {
+	const n, size = 1 << 14, 1 << 16
+	le := binary.LittleEndian
+	// A message with a schema whose fields are one table: its name and its metadata are long.
+	var b []byte
+	word := func(v int) { b = le.AppendUint32(b, uint32(v)) }
+	at := func() int { return len(b) }
+	b = append(b, make([]byte, 4)...) // root
+	messages := at()
+	b = append(b, 10, 0, 12, 0, 0, 0, 4, 0, 8, 0) // vtable: kind at 4, header at 8
+	b = append(b, 0, 0)
+	message := at()
+	word(message - messages)
+	word(arrowSchema)
+	word(0) // header
+	header := at() - 4
+	schemas := at()
+	b = append(b, 8, 0, 8, 0, 0, 0, 4, 0) // vtable: fields at 4
+	schema := at()
+	word(schema - schemas)
+	word(4)
+	word(n)
+	list := at()
+	b = append(b, make([]byte, 4*n)...)
+	fields := at()
+	b = append(b, 18, 0, 12, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0) // vtable: name at 4, metadata at 8
+	field := at()
+	word(field - fields)
+	word(8)
+	word(4 + 4 + size)
+	word(size)
+	b = append(b, bytes.Repeat([]byte{'x'}, size)...)
+	word(n)
+	for range n {
+		word(0)
+	}
+	le.PutUint32(b, uint32(message))
+	le.PutUint32(b[header:], uint32(schema-header))
+	for i := range n {
+		le.PutUint32(b[list+4*i:], uint32(field-list-4*i))
+	}
+	f := flatRoot(b)
+	if s, ok := f.table(2); !ok || len(s.tables(1)) != n || s.tables(1)[n-1].text(0) != strings.Repeat("x", size) || len(s.tables(1)[0].tables(6)) != n {
+		t.Fatal("the message is not what the test says")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, ok := arrowSchemaTypes(append(make([]byte, 4), b...))
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; ok || took > 64<<20 {
+		t.Errorf("%d MB for metadata of %d kB; %v", took>>20, len(b)>>10, ok)
 	}
 }

@@ -5,8 +5,17 @@ import "encoding/binary"
 // flat is metadata in the form of FlatBuffers (https://flatbuffers.dev/internals), which may be hostile: what points outside of it
 // reads as zero and sets bad.
 type flat struct {
-	b   []byte
-	bad bool
+	b    []byte
+	bad  bool
+	used int // entries of tables and bytes of texts so far
+}
+
+// use takes so many entries or bytes. Many fields may point to one text or to one list, so that small metadata would say much.
+func (f *flat) use(n int) bool {
+	if f.used += n; f.used > 16*len(f.b)+1<<16 {
+		f.bad = true
+	}
+	return !f.bad
 }
 
 // A flatTable is a table: fields by number, each of which may be absent.
@@ -105,6 +114,9 @@ func (t flatTable) vector(i, size int) (at, n int) {
 // tables are the tables in field i.
 func (t flatTable) tables(i int) []flatTable {
 	at, n := t.vector(i, 4)
+	if !t.use(n) {
+		return nil
+	}
 	out := make([]flatTable, n)
 	for k := range out {
 		out[k] = flatTable{t.flat, t.target(at + 4*k)}
@@ -115,5 +127,8 @@ func (t flatTable) tables(i int) []flatTable {
 // text is the text in field i.
 func (t flatTable) text(i int) string {
 	at, n := t.vector(i, 1)
+	if !t.use(n) {
+		return ""
+	}
 	return string(t.bytes(at, n))
 }

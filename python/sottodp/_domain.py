@@ -51,6 +51,8 @@ def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.
     try:
         array = pyarrow.array(feature, from_pandas=True)
         return array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array
+    except pyarrow.ArrowNotImplementedError:
+        raise ValueError(f"X: column {name!r} holds cells of the type {getattr(feature, 'dtype', 'object')}, which Arrow does not have; convert them to numbers, texts or dates") from None
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the error would quote a cell
         raise ValueError(f"X: column {name!r}: found cells of several types; allowed are numbers, texts or dates alone") from None
 

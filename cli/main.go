@@ -19,7 +19,7 @@ import (
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
-	_ "github.com/sottodp/sotto/s3" // for --data
+	"github.com/sottodp/sotto/s3"
 )
 
 // Main runs the command with the arguments of the process and exits.
@@ -39,6 +39,7 @@ func execute() int {
 	if err != nil {
 		err = &run.InputError{Err: err}
 	} else {
+		s3.StopWith(ctx)
 		err = root().ExecuteContext(ctx)
 		parent.Clean()
 	}

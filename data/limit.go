@@ -1,10 +1,8 @@
 package data
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/sottodp/sotto/config"
@@ -58,20 +56,3 @@ func (l *rowLimit) over(rows, units int) error {
 func (in *Input) TooMany(rows int64) error {
 	return in.limit.over(int(min(rows, math.MaxInt)), 0)
 }
-
-// A stoppable reader returns the error of its context, once that has ended. A table of a few kilobytes can unfold to
-// any number of bytes, of which none makes a row.
-type stoppable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stoppable) Read(b []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(b)
-}
-
-// Stoppable returns r as a reader that ends with the context.
-func Stoppable(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }

@@ -144,6 +144,13 @@ type answer struct {
 // errAgain wraps a failure after which another attempt may succeed.
 type errAgain struct{ error }
 
+// until ends all requests.
+var until = context.Background()
+
+// StopWith makes all requests end with ctx, and no more begin: for a command, before it opens a table. A server that does not answer
+// would keep it for minutes.
+func StopWith(ctx context.Context) { until = ctx }
+
 // get reads up to n bytes from a position of the version tag; "": of whichever there is.
 func (s *origin) get(from, n int64, tag string) (a answer, err error) {
 	pause := firstPause
@@ -153,16 +160,22 @@ func (s *origin) get(from, n int64, tag string) (a answer, err error) {
 		if !errors.As(err, &again) {
 			return a, err
 		}
+		if until.Err() != nil {
+			return a, until.Err()
+		}
 		if try == attempts {
 			return a, fmt.Errorf("data: reading %s: %w; %d attempts failed", s.name, again.error, attempts)
 		}
-		time.Sleep(pause)
+		select {
+		case <-until.Done():
+		case <-time.After(pause):
+		}
 		pause *= 2
 	}
 }
 
 func (s *origin) try(from, n int64, tag string) (a answer, err error) {
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(until, patience)
 	defer stop()
 	key, err := s.keys.GetWithContext(&credentials.CredContext{Client: s.client})
 	if err != nil {

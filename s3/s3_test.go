@@ -431,3 +431,34 @@ func read(url string) error {
 	_, err := data.Describe(url, source.Formats())
 	return err
 }
+
+// A server that does not answer does not keep a command from ending, at whichever request.
+func TestStop(t *testing.T) {
+	defer StopWith(context.Background())
+	s, err := schema.Parse("schema.yaml", []byte(strings.Replace(schematest.Small, "rows: 100", "rows: 100000", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := data.Options{Formats: source.Formats()}
+	for silent := 1; silent <= 3; silent++ {
+		st := newStore(t)
+		st.objects["/bucket/t.csv"] = []byte("age,colour,id,gain,sick\n" + strings.Repeat("44,red,x,5,no\n", 60_000))
+		ctx, cancel := context.WithCancel(t.Context())
+		StopWith(ctx)
+		answer := make(chan struct{})
+		st.fault = func(_ http.ResponseWriter, n int) bool {
+			if n < silent {
+				return false
+			}
+			cancel()
+			<-answer
+			return true
+		}
+		_, _, err := data.Read(ctx, &datatest.Gate{}, s, "s3://bucket/t.csv", opt)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("request %d: %v", silent, err)
+		}
+		close(answer)
+		cancel()
+	}
+}

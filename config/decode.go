@@ -4,7 +4,9 @@ import (
 	"encoding"
 	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -206,6 +208,10 @@ func (d *Document) Unknown(block, name string, names []string) error {
 		of = " of " + block
 	}
 	e := d.located(d.at[join(block, name)].key)
+	if block == d.base && !slices.ContainsFunc(names, func(f string) bool { return d.Has(join(block, f)) }) && !slices.Contains([]string{".yaml", ".yml", ".json", ""}, filepath.Ext(d.file)) {
+		e.Found, e.Allowed = d.noDocument() // what looks like a field may be of a row
+		return e
+	}
 	e.Err = fmt.Errorf("unknown field %q; the fields%s are %s", name, of, strings.Join(names, ", "))
 	return e
 }

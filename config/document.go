@@ -80,12 +80,18 @@ func Parse(file, what string, src []byte) (*Document, error) {
 			d.root.Values = []*ast.MappingValueNode{n}
 		case *ast.StringNode: // perhaps a data file: its content is not for a message
 			p := n.GetToken().Position
-			return nil, bad(p.Line, p.Column, "text that is no "+strings.TrimPrefix(what, "a ")+" (a data file?)", what+" in YAML: a block of fields")
+			found, allowed := d.noDocument()
+			return nil, bad(p.Line, p.Column, found, allowed)
 		default:
 			return nil, bad(0, 0, found(n), what+" in YAML: a block of fields")
 		}
 	}
 	return d, d.index()
+}
+
+// noDocument says that the file may hold data.
+func (d *Document) noDocument() (found, allowed string) {
+	return "text that is no " + strings.TrimPrefix(d.what, "a ") + " (a data file?)", d.what + " in YAML: a block of fields"
 }
 
 // isUTF16 says whether a text is in UTF-16, or UTF-32, of either byte order: by its mark, or by its first letter, which is

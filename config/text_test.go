@@ -85,3 +85,19 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 }
+
+// TestDataFiles: a file of data that reads as YAML is not quoted.
+func TestDataFiles(t *testing.T) {
+	for file, quoted := range map[string]bool{"people.csv": false, "people.txt": false, "spec.yaml": true} {
+		d, err := Parse(file, "a spec", []byte("SECRET: 1\nname: SECRET\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Epsilon float64 `yaml:"epsilon"`
+		}
+		if err := d.Root().Decode(&v); err == nil || strings.Contains(err.Error(), "SECRET") != quoted {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -147,7 +147,7 @@ func Fits(ctx context.Context, s *schema.Schema, path string, opt Options) error
 	if IsPacked(path) || readfile.Inherited(path) {
 		return nil
 	}
-	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), row: &Row{encoder: newEncoder(s)}}
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path), row: &Row{encoder: newEncoder(s)}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
 		return err

@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -91,8 +94,21 @@ const kindVariable = "SOTTO_ERROR_KIND"
 
 // printError writes err for people and, if the environment asks for it, its kind for programs.
 func printError(w io.Writer, err error) {
-	fmt.Fprintln(w, "sotto:", err)
+	fmt.Fprintln(w, "sotto:", readable(err.Error()))
 	if os.Getenv(kindVariable) != "" {
 		fmt.Fprintf(w, "[%s]\n", failureOf(err).kind)
 	}
+}
+
+// readable is a message without passwords, also where it repeats an argument whose password has spaces.
+func readable(text string) string {
+	for _, arg := range os.Args[1:] {
+		_, value, _ := strings.Cut(arg, "=")
+		for _, s := range []string{arg, value} {
+			if hidden := redact.Path(s); hidden != s {
+				text = strings.NewReplacer(s, hidden, strings.Trim(strconv.Quote(s), `"`), hidden).Replace(text)
+			}
+		}
+	}
+	return redact.Text(text)
 }

@@ -102,7 +102,7 @@ const (
 
 // warner prints warnings, which --quiet does not hide: they concern privacy or the worth of a result.
 func warner(c *cobra.Command) func(string) {
-	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", text) }
+	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", readable(text)) }
 }
 
 // voids is the help of a flag that ends a guarantee.
@@ -142,7 +142,7 @@ var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".fea
 // namesTable says whether a file is a table by its name, and not a spec.
 func namesTable(file string) bool {
 	plain := data.Uncompressed(file)
-	return plain != file || strings.Contains(file, "?table=") || slices.Contains(tableNames, strings.ToLower(filepath.Ext(plain)))
+	return plain != file || data.IsDatabase(file) || slices.Contains(tableNames, strings.ToLower(filepath.Ext(plain)))
 }
 
 // overridesOf returns the fields of a spec that flags give, without those of the flags in except.

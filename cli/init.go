@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,8 +140,10 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 // be estimated first.
 func (w *walk) describe() error {
 	base := filepath.Base(data.Uncompressed(w.table))
-	if _, table, found := strings.Cut(base, "?table="); found {
-		base = table
+	if data.IsDatabase(w.table) {
+		_, query, _ := strings.Cut(w.table, "?")
+		q, _ := url.ParseQuery(query)
+		base = q.Get("table")
 	}
 	_, err := w.ask("schema: the public description of the table; a file that is there, or one to write", strings.TrimSuffix(base, filepath.Ext(base))+".yaml", func(answer string) error {
 		w.schemaFile = answer

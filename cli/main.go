@@ -34,7 +34,7 @@ func execute() int {
 		fmt.Fprintln(os.Stderr, "sotto:", err)
 		return exitInput
 	}
-	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", text) }
+	ledger.Warn = func(text string) { fmt.Fprintln(os.Stderr, "warning:", readable(text)) }
 	ctx, err := parent.Watch(ctx)
 	if err != nil {
 		err = &run.InputError{Err: err}

@@ -60,7 +60,7 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 				unit := ""
 				show := tenths(func(done, all int) { fmt.Fprintf(w, "%d of %d %s\n", done, all, unit) })
 				o.Progress = func(of string, done, all int) { unit = of; show(done, all) }
-				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", what) }
+				o.Waiting = func(what string) { fmt.Fprintf(w, "waiting for %s\n", readable(what)) }
 			}
 			o.Notice, o.MetricsTimings = warner(c), m.timings
 			if err := serveNode(c, &m, &o); err != nil {
@@ -98,13 +98,13 @@ func serveNode(c *cobra.Command, m *meters, o *party.Options) error {
 		var done, most atomic.Int64
 		m.gauge("sotto_activations", func() float64 { return float64(done.Load()) })
 		m.gauge("sotto_activations_max", func() float64 { return float64(most.Load()) }) // 0 until the owners have met
-		shown := o.Progress
+		before := o.Progress
 		o.Progress = func(unit string, n, all int) {
 			done.Store(int64(n))
 			most.Store(int64(all))
 			m.state.Store(stateTraining)
-			if shown != nil {
-				shown(unit, n, all)
+			if before != nil {
+				before(unit, n, all)
 			}
 		}
 	}

@@ -51,9 +51,10 @@ func (l *ownerLog) open(c *cobra.Command) error {
 
 // say prints a line that depends on no row.
 func (l *ownerLog) say(c *cobra.Command, format string, args ...any) {
-	fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
+	text := readable(fmt.Sprintf(format, args...))
+	fmt.Fprintln(c.ErrOrStderr(), text)
 	if l.out != nil {
-		fmt.Fprintf(l.out, format+"\n", args...)
+		fmt.Fprintln(l.out, text)
 	}
 }
 

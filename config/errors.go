@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 )
 
 // An Error says what is wrong with a spec, a schema or a data file: where, what was
@@ -18,7 +19,7 @@ import (
 // showing a value. Line and column are for the owner of the data (R11). For a
 // schema, which is public, Found may quote what a person wrote.
 type Error struct {
-	File    string // the file, as it was named
+	File    string // the file, as it was named; texts hide its passwords
 	Line    int    // 1-based line in the (decompressed) file; 0 when no line is meant
 	Column  int    // 1-based byte within the line; 0 when no place in the line is meant
 	Row     int    // 1-based record, where the file has no lines; 0 when no record is meant
@@ -32,7 +33,7 @@ type Error struct {
 
 // Place is file:line:column: row n, or what of it is known.
 func (e *Error) Place() string {
-	b := e.File
+	b := redact.Path(e.File)
 	if e.Line > 0 {
 		b += ":" + strconv.Itoa(e.Line)
 		if e.Column > 0 {
@@ -51,10 +52,11 @@ func (e *Error) Place() string {
 // Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
 // found X; allowed is Y, or field is missing; write Y. Parts that are not known are left out.
 func (e *Error) Error() string {
+	text := e.Text()
 	if place := e.Place(); place != "" {
-		return place + ": " + e.Text()
+		text = place + ": " + text
 	}
-	return e.Text()
+	return redact.Text(text)
 }
 
 // Text is the error without its place. Where nothing was found it is that of Err.

@@ -4,12 +4,14 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/object"
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 )
 
 // Open opens the file or the object at path as it is stored, for reading in any order.
@@ -51,37 +53,36 @@ func IsDatabase(path string) bool {
 // sqliteFile returns the file of FILE?table=NAME, and whether path has that form.
 func sqliteFile(path string) (string, bool) {
 	file, query, ok := strings.Cut(path, "?")
-	return file, ok && strings.HasPrefix(query, "table=")
+	return file, ok && slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool { return strings.HasPrefix(pair, "table=") })
 }
 
-// Public returns path, without the password if path is the URL of a database, and without user and query if it is that of an object.
+// Public returns the name that files of Sotto have for path, which opens the table again: without the password if path is the URL
+// of a database, and without user and query if it is that of an object.
 func Public(path string) string {
 	if paths := pathsIn(path); len(paths) > 1 {
 		for i, p := range paths {
 			paths[i] = Public(p)
 		}
-		return strings.Join(paths, Plus)
+		return redact.Path(strings.Join(paths, Plus))
 	}
 	if object.IsURL(path) {
 		return object.Public(path)
 	}
-	if !postgres.IsURL(path) {
+	if filepath.IsAbs(path) {
 		return path
 	}
-	u, err := url.Parse(path)
-	if err != nil {
-		scheme, _, _ := strings.Cut(path, "://")
-		return scheme + "://…"
+	if u, err := url.Parse(path); err == nil && postgres.IsURL(path) && !strings.ContainsAny(u.Path+u.Fragment, "@#") {
+		if u.User != nil {
+			u.User = url.User(u.User.Username())
+		}
+		q := u.Query()
+		for _, key := range []string{"password", "sslpassword"} {
+			q.Del(key)
+		}
+		u.RawQuery = q.Encode()
+		return u.String()
 	}
-	if u.User != nil {
-		u.User = url.User(u.User.Username())
-	}
-	q := u.Query()
-	for _, key := range []string{"password", "sslpassword"} {
-		q.Del(key)
-	}
-	u.RawQuery = q.Encode()
-	return u.String()
+	return redact.Path(path)
 }
 
 // Join joins the directory dir and a relative path, also the path of an SQLite table, and each path of several. The URL of a

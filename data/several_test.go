@@ -126,7 +126,7 @@ func TestSeveralErrors(t *testing.T) {
 		at("a", "db"):              at("db") + ": found",
 		at("a") + Plus + "-":       "-: found no file of text or Parquet",
 		at("a", "db") + "?table=t": at("db") + "?table=t: found no file of text or Parquet",
-		at("a") + Plus + "postgres://u:SECRET123@h/d?table=t": "postgres://u@h/d?table=t: found no file",
+		at("a") + Plus + "postgres://u:SECRET123@h/d?table=t": "postgres://…@h/d?table=t: found no file",
 	} {
 		for _, workers := range []int{1, 3} {
 			tab, _, err := readTable(context.Background(), admit(), s, path, Options{workers: workers, piece: 16})

@@ -289,7 +289,11 @@ func TestPlaces(t *testing.T) {
 		{"sqlite:a.db?table=x", "sqlite:a.db?table=x", "sqlite:/d/a.db?table=x"},
 		{"sqlite:/a.db?table=x", "sqlite:/a.db?table=x", "sqlite:/a.db?table=x"},
 		{"postgres://u:p@h/d?table=x&password=p", "postgres://u@h/d?table=x", "postgres://u:p@h/d?table=x&password=p"},
-		{"postgres://u:p@[::1/d?table=x", "postgres://…", "postgres://u:p@[::1/d?table=x"},
+		{"postgres://u:p@[::1/d?table=x", "postgres://…@[::1/d?table=x", "postgres://u:p@[::1/d?table=x"},
+		{"POSTGRES://u:p@h/d?sslmode=disable&table=x", "postgres://u@h/d?sslmode=disable&table=x", "POSTGRES://u:p@h/d?sslmode=disable&table=x"},
+		{"postgres://u:a@b/p@h/d?table=x", "postgres://…@h/d?table=x", "postgres://u:a@b/p@h/d?table=x"},
+		{"S3://k:p@b/a.csv", "S3://…@b/a.csv", "S3://k:p@b/a.csv"},
+		{"a.db?mode=ro&table=x", "a.db?mode=ro&table=x", "/d/a.db?mode=ro&table=x"},
 		{"", "", ""},
 	} {
 		if got := Public(c.path); got != c.public {

@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -149,9 +150,9 @@ type InputError struct {
 
 func (e *InputError) Error() string {
 	if e.Where == "" {
-		return e.Err.Error()
+		return redact.Text(e.Err.Error())
 	}
-	return e.Where + ": " + e.Err.Error()
+	return redact.Text(redact.Path(e.Where) + ": " + e.Err.Error())
 }
 
 func (e *InputError) Unwrap() error { return e.Err }

@@ -101,7 +101,7 @@ var keys = sync.OnceValue(func() *credentials.Credentials {
 
 func newOrigin(path string) (*origin, error) {
 	s := &origin{name: object.Public(path), client: client(), keys: keys()}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, object.Scheme), "/")
+	bucket, key, _ := strings.Cut(path[len(object.Scheme):], "/")
 	if strings.ContainsAny(path, "?#") || strings.ContainsAny(bucket, "@:") || s3utils.CheckValidBucketName(bucket) != nil || s3utils.CheckValidObjectName(key) != nil || strings.HasSuffix(key, "/") {
 		return nil, s.bad("no name of an object", "s3://bucket/key, without a user or a query", "keys come from AWS_ACCESS_KEY_ID or ~/.aws/credentials, another store from AWS_ENDPOINT_URL")
 	}

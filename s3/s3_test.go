@@ -402,7 +402,7 @@ func TestNames(t *testing.T) {
 		"s3://":                          "s3://: found no name of an object; allowed is s3://bucket/key",
 		"s3://bucket":                    "s3://bucket: found no name of an object",
 		"s3://bucket/dir/":               "found no name of an object",
-		"s3://user:SECRET123@bucket/k":   "s3://bucket/k: found no name of an object",
+		"s3://user:SECRET123@bucket/k":   "s3://…@bucket/k: found no name of an object",
 		"s3://bucket/k?X-Amz-S=SECRET1":  "s3://bucket/k: found no name of an object",
 		"s3://Bucket_/k":                 "found no name of an object",
 		"s3://bucket/visits-*.csv":       "found a pattern; allowed is the key of an object (name the objects in a list",

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -36,7 +37,7 @@ func (s *Server) homePage(r *http.Request) (*page, error) {
 	b := homeBody{All: len(l.Runs), Dirs: s.options.Dirs}
 	var err error
 	if b.Budgets, err = s.datasets(r.Context()); err != nil {
-		b.Budgets.None = err.Error() // the runs can be shown without it
+		b.Budgets.None = redact.Text(err.Error()) // the runs can be shown without it
 	}
 	for _, e := range l.Runs[:min(mostJudged, len(l.Runs))] {
 		b.Runs = append(b.Runs, judged{s.row(e), s.verdict(e)})

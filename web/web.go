@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
@@ -181,7 +182,7 @@ func (s *Server) serve(name string, of func(*http.Request) (*page, error)) http.
 		case errors.As(err, &gone):
 			status, shown, p = http.StatusNotFound, "error", &page{Title: "Not found", Body: string(gone)}
 		case err != nil:
-			status, shown, p = http.StatusInternalServerError, "error", &page{Title: "This cannot be shown", Body: err.Error()}
+			status, shown, p = http.StatusInternalServerError, "error", &page{Title: "This cannot be shown", Body: redact.Text(err.Error())}
 		}
 		f := frame{p, shown, s.options.Version, s.where()}
 		var out bytes.Buffer // complete before the status is sent

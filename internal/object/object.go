@@ -7,6 +7,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 )
 
 // Scheme begins the URL of an object.
@@ -18,19 +19,14 @@ var store func(url string) (*readfile.File, error)
 func Register(open func(url string) (*readfile.File, error)) { store = open }
 
 // IsURL says whether a path names an object.
-func IsURL(path string) bool { return strings.HasPrefix(path, Scheme) }
+func IsURL(path string) bool {
+	return len(path) >= len(Scheme) && strings.EqualFold(path[:len(Scheme)], Scheme)
+}
 
 // Public is the URL of an object without what may be secret: a user before the bucket, and a query.
 func Public(url string) string {
-	rest, _, _ := strings.Cut(strings.TrimPrefix(url, Scheme), "?")
-	bucket, key, slash := strings.Cut(rest, "/")
-	if at := strings.LastIndexByte(bucket, '@'); at >= 0 {
-		bucket = bucket[at+1:]
-	}
-	if slash {
-		bucket += "/"
-	}
-	return Scheme + bucket + key
+	where, _, _ := strings.Cut(redact.Path(url), "?")
+	return where
 }
 
 // Open opens an object. Its errors name it, and what to do.

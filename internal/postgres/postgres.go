@@ -31,6 +31,9 @@ func Open(url string, parameters map[string]string) (*sql.DB, error) {
 	if driver == nil {
 		return nil, ErrNoDriver
 	}
+	if scheme, rest, ok := strings.Cut(url, "://"); ok { // drivers know it in lower case alone
+		url = strings.ToLower(scheme) + "://" + rest
+	}
 	return driver.Open(url, parameters)
 }
 
@@ -44,5 +47,6 @@ func Code(err error) string {
 
 // IsURL says whether a location is the URL of a PostgreSQL database.
 func IsURL(place string) bool {
-	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
+	scheme, _, ok := strings.Cut(place, "://")
+	return ok && (strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql"))
 }

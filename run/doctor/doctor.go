@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -44,7 +45,8 @@ type Report struct {
 // Examine examines the machine, the directory for runs and the ledger.
 func Examine(ctx context.Context, dir, where string) *Report {
 	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineLedger(ctx, where)}, Well}
-	for _, e := range r.Examinations {
+	for i, e := range r.Examinations {
+		r.Examinations[i].Detail = redact.Text(e.Detail)
 		if e.Verdict == Broken || e.Verdict == Doubtful && r.Verdict == Well {
 			r.Verdict = e.Verdict
 		}
@@ -127,7 +129,7 @@ const (
 func examineDisk(dir string) Examination {
 	e := Examination{What: "disk", Verdict: Broken}
 	fail := func(err error) Examination {
-		e.Detail = fmt.Sprintf("%s: %v", dir, err)
+		e.Detail = fmt.Sprintf("%s: %v", redact.Path(dir), err)
 		return e
 	}
 	own, err := os.MkdirTemp(dir, ".sotto-doctor-")

@@ -7,26 +7,27 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/redact"
 )
 
 func (d Disk) connectPostgres(where string, readOnly bool) (*store, error) {
-	redacted := redact(where)
+	name := nameOf(where)
 	parameters := map[string]string{}
 	if readOnly {
 		parameters["default_transaction_read_only"] = "on"
 	}
 	db, err := postgres.Open(where, parameters)
 	if errors.Is(err, postgres.ErrNoDriver) {
-		return nil, fmt.Errorf("ledger %s: %w", redacted, err)
+		return nil, fmt.Errorf("ledger %s: %w", name, err)
 	}
 	if err != nil { // the cause may quote the password
-		return nil, fmt.Errorf("ledger %s: the URL does not read as postgres://user:password@host:port/database", redacted)
+		return nil, fmt.Errorf("ledger %s: the URL does not read as postgres://user:password@host:port/database", name)
 	}
 	db.SetMaxOpenConns(4)
 	return &store{
 		disk:  d,
 		db:    db,
-		where: redacted,
+		where: name,
 
 		readOnly: readOnly,
 
@@ -36,12 +37,11 @@ func (d Disk) connectPostgres(where string, readOnly bool) (*store, error) {
 	}, nil
 }
 
-// redact hides the passwords of a URL.
-func redact(where string) string {
+// nameOf is the name of the ledger at a URL in files and errors: with the user, without passwords.
+func nameOf(where string) string {
 	u, err := url.Parse(where)
-	if err != nil {
-		scheme, _, _ := strings.Cut(where, "://")
-		return scheme + "://…"
+	if err != nil || strings.Contains(u.Path, "@") {
+		return redact.Path(where)
 	}
 	q := u.Query()
 	for _, key := range []string{"password", "sslpassword"} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/redact"
 )
 
 // SQLite and PostgreSQL read every statement below alike. They differ in how to connect and ask for
@@ -106,6 +107,8 @@ func (d Disk) connect(where string, a access) (*store, error) {
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")
 		return nil, fmt.Errorf("ledger: found a URL that starts with %q; allowed are postgres://, postgresql:// or the path of a file", scheme+"://")
+	case !filepath.IsAbs(where) && redact.Path(where) != where: // a file would keep the password in its name
+		return nil, fmt.Errorf("ledger %s: is neither the path of a file nor a URL that Sotto reads; write postgres://user@host:port/database", redact.Path(where))
 	case where == "":
 		path, err := defaultPath(d.FS, a == making)
 		if err != nil {

@@ -83,7 +83,8 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 		w = wire{Event: "allocated", Batches: &e.Batches}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Parallel:
-		w = wire{Event: "parallel", Part: &e.Part}
+		name := e.Name()
+		w = wire{Event: "parallel", Part: &name}
 		w.Of, err = marshalEvent(e.Of, depth+1)
 	case Shared:
 		w = wire{Event: "shared", Owners: &e.Owners, Colluders: &e.Colluders}
@@ -251,7 +252,7 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 		if w.Part == nil {
 			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "part")
 		}
-		e, used.Part, used.Of = Parallel{*w.Part, inner()}, w.Part, w.Of
+		e, used.Part, used.Of = parallel(*w.Part, inner()), w.Part, w.Of
 	case "shared":
 		e = Shared{whole("owners", w.Owners), whole("colluders", w.Colluders), inner()}
 		used.Owners, used.Colluders, used.Of = w.Owners, w.Colluders, w.Of

@@ -77,12 +77,13 @@ type (
 		Count int
 		Of    Event
 	}
-	// Parallel: Of, on the records of one part of the table, of that name. A rule that is fixed beforehand says of each
-	// record by itself, or under replace-one with a public number of records for each part, which one part it is in. What
-	// is asked of one part may depend on what others gave. Events outside of any Parallel are of the whole table.
-	// Samples hold none.
+	// Parallel: Of, on the records of one part of the table, of that name. The rule that divides the table is fixed
+	// beforehand, and a record more or less changes one part alone (PROOFS.md#parallel). What is asked of one part may depend
+	// on what others gave. Events of different rules add up, as each rule may put a record into any of its parts. Events outside of
+	// any Parallel are of the whole table. Samples hold none.
 	Parallel struct {
 		Part string
+		Rule string // of the division, as it stands in Name; "": one that has no name
 		Of   Event
 	}
 	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a share of the noise to
@@ -256,13 +257,38 @@ func (e Repeated) Validate() error {
 	return validInner("repeated", e.Of)
 }
 
-// Validate: the part has a name, and the inner event is valid and of one part of a whole table.
+// Validate: the part has a name, the rule's name is none of two, and the inner event is valid and of one part of a whole table.
 func (e Parallel) Validate() error {
 	if e.Part == "" || !utf8.ValidString(e.Part) {
 		return fmt.Errorf("parallel: part is %q; allowed is a name", e.Part)
 	}
+	if strings.Contains(e.Rule, ofRule) || !utf8.ValidString(e.Rule) {
+		return fmt.Errorf("parallel: rule is %q; choose a name without %q", e.Rule, ofRule)
+	}
 	return whole("parallel", e.Of)
 }
+
+// ofRule stands between part and rule in the name of a part.
+const ofRule = " of split "
+
+// Name is the part and, if it has a name, the rule, as events are stored: "training of split 1f3a".
+func (e Parallel) Name() string {
+	if e.Rule == "" {
+		return e.Part
+	}
+	return e.Part + ofRule + e.Rule
+}
+
+// parallel is e on the part of that Name.
+func parallel(name string, e Event) Parallel {
+	if i := strings.LastIndex(name, ofRule); i > 0 && i+len(ofRule) < len(name) {
+		return Parallel{Part: name[:i], Rule: name[i+len(ofRule):], Of: e}
+	}
+	return Parallel{Part: name, Of: e}
+}
+
+// Division is the rule by which a part is one: also that of a Part which has the form of a Name.
+func (e Parallel) Division() string { return parallel(e.Name(), nil).Rule }
 
 // Validate: 0 ≤ Colluders ≤ Owners − 2, so that the part of an honest owner is never alone, and Of is valid and a
 // Gaussian or a GaussianSum.
@@ -477,7 +503,7 @@ func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v
 func (e Allocated) String() string {
 	return fmt.Sprintf("Allocated(%d batches, %v)", e.Batches, e.Of)
 }
-func (e Parallel) String() string { return fmt.Sprintf("on part %s: %v", e.Part, e.Of) }
+func (e Parallel) String() string { return fmt.Sprintf("on part %s: %v", e.Name(), e.Of) }
 func (e Shared) String() string {
 	return fmt.Sprintf("Shared(%d owners, %d colluders, %v)", e.Owners, e.Colluders, e.Of)
 }
@@ -551,7 +577,7 @@ func Equal(a, b Event) bool {
 		return ok && a.Batches == b.Batches && Equal(a.Of, b.Of)
 	case Parallel:
 		b, ok := b.(Parallel)
-		return ok && a.Part == b.Part && Equal(a.Of, b.Of)
+		return ok && a.Name() == b.Name() && Equal(a.Of, b.Of)
 	case Shared:
 		b, ok := b.(Shared)
 		return ok && a.Owners == b.Owners && a.Colluders == b.Colluders && Equal(a.Of, b.Of)

@@ -46,9 +46,46 @@ var stored = []Event{
 	PoissonSampled{0.01, GaussianSum{2, 1}},
 	Repeated{60, Allocated{234, Gaussian{0.8}}},
 	Continued{},
-	Parallel{"holdout", Composed{Gaussian{2}, PoissonSampled{0.5, Gaussian{1}}}},
+	Parallel{Part: "holdout", Of: Composed{Gaussian{2}, PoissonSampled{0.5, Gaussian{1}}}},
 	PoissonSampled{0.01, Shared{10, 3, GaussianSum{2, 1}}},
 	Retried{Repeated{60, PoissonSampled{0.01, Shared{10, 3, Gaussian{2}}}}, 6},
+	Parallel{"training", "1f3a", Gaussian{2}},
+}
+
+// The rule of a division is the end of a part's name, as events were stored before they had the field. Every name is written
+// as it was read.
+func TestRuleOfAPart(t *testing.T) {
+	for name, want := range map[string]Parallel{
+		"training":                            {Part: "training"},
+		"training of split 1f3a":              {Part: "training", Rule: "1f3a"},
+		"training of split a of split b":      {Part: "training of split a", Rule: "b"},
+		"training of split ":                  {Part: "training of split "},
+		" of split b":                         {Part: " of split b"},
+		"a of split  of split b":              {Part: "a of split ", Rule: "b"},
+		"holdout of splits 1f3a":              {Part: "holdout of splits 1f3a"},
+		"training of split a of split b of s": {Part: "training of split a", Rule: "b of s"},
+	} {
+		want.Of = Gaussian{2}
+		quoted, _ := json.Marshal(name)
+		form := `{"event":"parallel","of":{"event":"gaussian","sigma":2},"part":` + string(quoted) + `}`
+		e, err := UnmarshalEvent([]byte(form))
+		if err != nil || e != Event(want) {
+			t.Errorf("%s reads as %#v, %v", form, e, err)
+			continue
+		}
+		if b, err := MarshalEvent(e); err != nil || string(b) != form {
+			t.Errorf("%s is written as %s, %v", form, b, err)
+		}
+		named := Parallel{Part: name, Of: want.Of}
+		if b, err := MarshalEvent(named); err != nil || string(b) != form || named.Division() != want.Rule || !Equal(named, e) || InPart(name, want.Of) != e {
+			t.Errorf("as a name: %s, %q, %v", b, named.Division(), err)
+		}
+	}
+	for _, e := range []Parallel{{"a", "b of split c", Gaussian{2}}, {"a", "\xff", Gaussian{2}}, {"", "b", Gaussian{2}}} {
+		if e.Validate() == nil {
+			t.Errorf("%#v is valid", e)
+		}
+	}
 }
 
 func TestStoredForms(t *testing.T) {
@@ -138,7 +175,7 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 		case 11:
 			return Continued{}
 		case 13:
-			return Parallel{rapid.StringN(1, 9, -1).Draw(t, "part"), inSample(depth-1).Draw(t, "of")}
+			return Parallel{rapid.StringN(1, 9, -1).Draw(t, "part"), rapid.StringN(0, 9, -1).Draw(t, "rule"), inSample(depth-1).Draw(t, "of")}
 		case 12:
 			return Repeated{rapid.IntRange(0, math.MaxInt).Draw(t, "count"), anyEvent(depth-1).Draw(t, "of")}
 		default:

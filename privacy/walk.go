@@ -137,32 +137,32 @@ func Before(e Event) string {
 	case Allocated:
 		return fmt.Sprintf("Allocated(%d batches) of ", e.Batches)
 	case Parallel:
-		return fmt.Sprintf("part %s: ", e.Part)
+		return fmt.Sprintf("part %s: ", e.Name())
 	case Shared:
 		return fmt.Sprintf("shared by %d owners: ", e.Owners)
 	}
 	return ""
 }
 
-// InPart is e, of one part of the table: a plan whose releases are charged one by one. Without a name it is of the whole.
-func InPart(part string, e Event) Event {
-	if part == "" {
+// InPart is e, of the part of the table that has that Name: a plan whose releases are charged one by one. Without a name it is of the whole.
+func InPart(name string, e Event) Event {
+	if name == "" {
 		return e
 	}
 	switch e := e.(type) {
 	case Composed:
 		parts := make(Composed, len(e))
 		for i := range e {
-			parts[i] = InPart(part, e[i])
+			parts[i] = InPart(name, e[i])
 		}
 		return parts
 	case Repeated:
-		e.Of = InPart(part, e.Of)
+		e.Of = InPart(name, e.Of)
 		return e
 	case Continued: // costs nothing anywhere
 		return e
 	}
-	return Parallel{part, e}
+	return parallel(name, e)
 }
 
 // WithNoise is e with times as much noise everywhere. It fails for a mechanism whose

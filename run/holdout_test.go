@@ -86,9 +86,9 @@ func checkHoldoutRun(t *testing.T, job *Job, dir, out string) {
 				}
 				return true
 			}
-			part, split, _ := strings.Cut(p.Part, " of split ")
+			part, split := p.Part, p.Rule
 			if split != info.Holdout.Split || len(split) != 16 {
-				t.Errorf("%s: the part %q", name, p.Part)
+				t.Errorf("%s: the part %q", name, p.Name())
 			}
 			counts[part]++
 			return false

@@ -8,8 +8,9 @@ import (
 )
 
 // divided returns, for each part of a divided table that e speaks of, what was released of its records: all that e says
-// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, so
-// there is one composition of everything. It is nil where e divides no table. PROOFS.md#parallel.
+// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, and two rules
+// may put a record into any of their parts, so there is one composition of everything. It is nil where e divides no table.
+// PROOFS.md#parallel.
 func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
 	if !privacy.Contains[privacy.Parallel](e) {
 		return nil
@@ -17,20 +18,31 @@ func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
 	if _, refused, _ := spelled(e); refused != nil { // trivial says so
 		return nil
 	}
-	if adj == privacy.ReplaceOne {
+	names, rules := partsOf(e)
+	if adj == privacy.ReplaceOne || len(rules) > 1 {
 		return []privacy.Event{seenBy(e, func(string) bool { return true })}
 	}
-	var names []string
-	privacy.Walk(e, func(e privacy.Event) bool {
-		if p, ok := e.(privacy.Parallel); ok && !slices.Contains(names, p.Part) {
-			names = append(names, p.Part)
-		}
-		return true
-	})
 	for _, name := range names {
 		parts = append(parts, seenBy(e, func(part string) bool { return part == name }))
 	}
 	return parts
+}
+
+// partsOf are the names of the parts that e speaks of, and the rules that divide the table into them.
+func partsOf(e privacy.Event) (names, rules []string) {
+	note := func(list *[]string, s string) {
+		if !slices.Contains(*list, s) {
+			*list = append(*list, s)
+		}
+	}
+	privacy.Walk(e, func(e privacy.Event) bool {
+		if p, ok := e.(privacy.Parallel); ok {
+			note(&names, p.Name())
+			note(&rules, p.Division())
+		}
+		return true
+	})
+	return names, rules
 }
 
 // seenBy is e without what was asked of other parts than those.
@@ -40,7 +52,7 @@ func seenBy(e privacy.Event, in func(part string) bool) privacy.Event {
 		switch {
 		case !ok:
 			return e
-		case in(p.Part):
+		case in(p.Name()):
 			return p.Of
 		}
 		return privacy.Composed{}

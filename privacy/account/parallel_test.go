@@ -248,3 +248,61 @@ func TestSettleParts(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoRulesAddUp: the parts of two rules share records, so everything composes, however a rule is written; those of one rule do not.
+func TestTwoRulesAddUp(t *testing.T) {
+	t.Parallel()
+	train, score := privacy.Repeated{Count: 4, Of: privacy.Gaussian{Sigma: 4}}, privacy.Gaussian{Sigma: 2}
+	all, most := privacy.Composed{train, score}, train // which costs as much as score
+	for name, c := range map[string]struct {
+		event privacy.Event
+		added bool
+	}{
+		"one rule":         {privacy.Composed{privacy.Parallel{Part: "training", Rule: "a", Of: train}, privacy.Parallel{Part: "holdout", Rule: "a", Of: score}}, false},
+		"one without name": {privacy.Composed{privacy.Parallel{Part: "training", Of: train}, privacy.Parallel{Part: "holdout", Of: score}}, false},
+		"one, twice named": {privacy.Composed{privacy.Parallel{Part: "training", Rule: "a", Of: train}, privacy.InPart("holdout of split a", score)}, false},
+		"two rules":        {privacy.Composed{privacy.Parallel{Part: "training", Rule: "a", Of: train}, privacy.Parallel{Part: "holdout", Rule: "b", Of: score}}, true},
+		"old names":        {privacy.Composed{privacy.Parallel{Part: "training of split a", Of: train}, privacy.Parallel{Part: "holdout of split b", Of: score}}, true},
+		"one by one":       {privacy.Composed{privacy.InPart("training of split a", train), privacy.InPart("holdout of split b", score)}, true},
+		"the same part":    {privacy.Composed{privacy.InPart("training of split a", train), privacy.InPart("training of split b", score)}, true},
+		"one has no name":  {privacy.Composed{privacy.InPart("training", train), privacy.InPart("holdout of split b", score)}, true},
+		"inside":           {privacy.Composed{privacy.Composed{privacy.InPart("training of split a", train)}, privacy.Repeated{Count: 1, Of: privacy.InPart("holdout of split b", score)}}, true},
+	} {
+		want := privacy.Event(most)
+		if c.added {
+			want = all
+		}
+		for _, a := range append([]Accountant{Best{}}, candidates...) {
+			got, err := a.Loss(c.event, privacy.AddRemove)
+			if errors.As(err, new(*UnsupportedError)) {
+				continue
+			}
+			l, err2 := a.Loss(want, privacy.AddRemove)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			if g, w := got.Epsilon(1e-5), l.Epsilon(1e-5); math.Abs(g-w) > 1e-3*w {
+				t.Errorf("%s: %v gives ε = %v, want %v", name, a, g, w)
+			}
+		}
+		for _, currency := range []Currency{ZCDPCurrency{}, GDPCurrency{}, RDPCurrency{}} {
+			got, err := currency.cost(c.event, privacy.AddRemove)
+			w, err2 := currency.cost(want, privacy.AddRemove)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			for i := range w {
+				if math.Abs(got[i]-w[i]) > 1e-9*w[i] {
+					t.Errorf("%s: %v costs %v, want %v", name, currency, got[i], w[i])
+				}
+			}
+		}
+		least, err := PLD{}.Least(c.event, privacy.AddRemove, 1e-5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.added && least != 0 { // records need not be in both parts
+			t.Errorf("%s: claims ε ≥ %v", name, least)
+		}
+	}
+}

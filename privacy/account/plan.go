@@ -207,7 +207,7 @@ func sameLeaf(a, b privacy.Event) bool {
 		in, out = newCursor(x.Of), newCursor(y.Of)
 	case privacy.Parallel:
 		y, ok := b.(privacy.Parallel)
-		if !ok || x.Part != y.Part {
+		if !ok || x.Name() != y.Name() {
 			return false
 		}
 		in, out = newCursor(x.Of), newCursor(y.Of)

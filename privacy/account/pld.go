@@ -63,7 +63,7 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 // pairs, and so may samples under replace-one, whose pair is made symmetric, but for sums that a replacement moves by twice what
 // presence moves them. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
-	if manyKinds(e) || !reached(pooled(e), adj) {
+	if _, rules := partsOf(e); len(rules) > 1 || manyKinds(e) || !reached(pooled(e), adj) {
 		return 0, nil
 	}
 	lower, _, err := a.Bracket(e, adj, delta)

@@ -200,7 +200,7 @@ func partOf(plan, e privacy.Event, exact int) error {
 func ofAnotherPart(planned, want privacy.Event) bool {
 	p, ok := planned.(privacy.Parallel)
 	w, of := want.(privacy.Parallel)
-	return ok && of && p.Part != w.Part
+	return ok && of && p.Name() != w.Name()
 }
 
 // splitBatches is the first n batches of e, which is repetitions of batches, composed, and the others.

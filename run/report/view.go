@@ -445,7 +445,7 @@ func phrase(e privacy.Event, inside []string) string {
 	case privacy.Allocated:
 		return fmt.Sprintf("in an epoch whose %s secret batches hold each record once, at random, on each batch: %s", integer(e.Batches), inside[0])
 	case privacy.Parallel:
-		return fmt.Sprintf("on the part %q of the records: %s", e.Part, inside[0])
+		return fmt.Sprintf("on the part %q of the records: %s", e.Name(), inside[0])
 	case privacy.Shared:
 		return fmt.Sprintf("%s, of which each of %s owners added a share, and of which %s owners may know theirs", inside[0], integer(e.Owners), integer(e.Colluders))
 	case privacy.Retried:

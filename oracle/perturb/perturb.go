@@ -44,7 +44,7 @@ type Release struct {
 // release fits sensitivity and reach to the grid of the release, and to what an int64 holds.
 func (p Problem) release(noise mech.Additive, sens, reach float64) (Release, error) {
 	grid := mech.Grid(sens, p.Dim, 2)
-	r := Release{noise, grid, reach, sens + mech.Slack(grid, p.Dim, 2)}
+	r := Release{noise, grid, reach, mech.OnGrid(sens, grid, p.Dim, 2)}
 	if !(reach/grid < 1<<60) {
 		return r, fmt.Errorf("parameters up to %.3g at a sensitivity of %.3g do not fit", reach, sens)
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -272,4 +275,52 @@ func TestMovesOfSums(t *testing.T) {
 			t.Errorf("%T: %v", q, e)
 		}
 	}
+}
+
+// No sensitivity of a rounded sum is below the exact one, of which √2 and √dim are the only parts that no float64 is: rules without
+// a margin would understate it otherwise.
+func TestSensitivitiesRoundUp(t *testing.T) {
+	exactly := func(v float64) *big.Float { return new(big.Float).SetPrec(300).SetFloat64(v) }
+	root := func(n int) *big.Float { return new(big.Float).SetPrec(300).Sqrt(exactly(float64(n))) }
+	rapid.Check(t, func(t *rapid.T) {
+		bound, dim := rapid.Float64Range(1e-3, 1e3).Draw(t, "bound"), rapid.IntRange(1, 3000).Draw(t, "dim")
+		adj, both := privacy.AddRemove, false
+		if rapid.Bool().Draw(t, "replace") {
+			adj, both = privacy.ReplaceOne, rapid.Bool().Draw(t, "both")
+		}
+		o := &Oracle{cfg: Config{Facts: oracle.Public{Dim: dim, Rows: 1000, Adjacency: adj}}, scale: scale{rowNorm: 1, rowUnit: 0x1p-20, bits: coefBits, spare: spareRows}}
+		least := func(r release, times, slack *big.Float) {
+			want := new(big.Float).Mul(exactly(bound), times)
+			slack.Mul(slack, exactly(r.grid))
+			if both {
+				slack.Mul(slack, times)
+			}
+			if want.Add(want, slack); exactly(r.sens).Cmp(want) < 0 {
+				t.Fatalf("sensitivity %v, below the exact %v", r.sens, want)
+			}
+		}
+		moves := exactly(1)
+		if adj == privacy.ReplaceOne {
+			moves = exactly(2)
+		}
+		for _, rule := range []clip.Rule{clip.Norm{C: bound}, clip.Value{C: bound}, clip.Lipschitz{L: bound}, clip.PerLayer{C: bound, Layers: 3}} {
+			r, err := o.gradients(oracle.Grad{Clip: rule, Noise: mech.Gaussian{Sigma: 1}}, both)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slack := root(dim)
+			if rule.Norm() == 1 {
+				slack = exactly(float64(dim))
+			}
+			least(r, moves, slack)
+		}
+		if adj == privacy.ReplaceOne {
+			moves = root(2)
+		}
+		r, err := o.hessians(bound, both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least(r, moves, exactly(float64(dim)))
+	})
 }

@@ -41,7 +41,7 @@ func (o *Oracle) gradients(q oracle.Grad, both bool) (r release, err error) {
 // sensitivity of a clipped sum that is rounded to the grid.
 func sensitivity(rule clip.Rule, adj privacy.Adjacency, grid float64, dim int) (float64, error) {
 	s, err := clip.Sensitivity(rule.Bound(), adj)
-	return s + mech.Slack(grid, dim, rule.Norm()), err
+	return mech.OnGrid(s, grid, dim, rule.Norm()), err
 }
 
 // hessians is the release of a sum of Hessians within bound, in the Frobenius norm. Records' Hessians
@@ -58,15 +58,15 @@ func (o *Oracle) hessians(bound float64, both bool) (r release, err error) {
 	if r.sens, err = clip.Sensitivity(bound, o.cfg.Facts.Adjacency); err != nil {
 		return r, err
 	}
-	slack := mech.Slack(r.grid, dim*dim, 2)
 	if both { // a record's presence moves the rounded sum by bound + slack at most: PROOFS.md, moves
-		bound += slack
-		slack = 0
+		bound = mech.OnGrid(bound, r.grid, dim*dim, 2)
 	}
 	if o.cfg.Facts.Adjacency == privacy.ReplaceOne {
 		r.sens = math.Nextafter(bound*math.Sqrt2, math.Inf(1)) // math.Sqrt2 as a float64 is above √2
 	}
-	r.sens += slack
+	if !both {
+		r.sens = mech.OnGrid(r.sens, r.grid, dim*dim, 2)
+	}
 	return r, nil
 }
 

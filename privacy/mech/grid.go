@@ -40,6 +40,19 @@ func Grid(bound float64, dim, norm int) float64 {
 // error that averages out: which way a sum rounds depends on every record.
 func Slack(g float64, dim, norm int) float64 { return g * diagonal(dim, norm) }
 
+// OnGrid returns the sensitivity of sums of dim coordinates that are rounded to the grid g, where sens is that of the sums:
+// sens + Slack(g, dim, norm), rounded up.
+func OnGrid(sens, g float64, dim, norm int) float64 {
+	slack := Slack(g, dim, norm)
+	s := sens + slack
+	// What the addition lost, exactly (Knuth's two-sum); rules without a margin, as clip.Lipschitz, cannot spare it.
+	moved := s - sens
+	if (sens-(s-moved))+(slack-moved) > 0 {
+		return math.Nextafter(s, math.Inf(1))
+	}
+	return s
+}
+
 // diagonal returns the norm of (1, …, 1), rounded up if it is no float64, and NaN if there
 // is none. Times a power of two it is exact.
 func diagonal(dim, norm int) float64 {

@@ -10,7 +10,7 @@
 // (R15; package noise says why the theorems about continuous noise then hold). The
 // sensitivity that a mechanism is given must include what rounding to the grid adds to it:
 //
-//	sum, clip bound C        clip.Sensitivity(C, adjacency) + Slack(grid, dim, norm)
+//	sum, clip bound C        OnGrid(clip.Sensitivity(C, adjacency), grid, dim, norm)
 //	symmetric d×d matrix     its Frobenius sensitivity + Slack(grid, d·d, 2)
 //	query of a search        its sensitivity + Slack(grid, 1, 1), or without slack where
 //	                         each record's part is a whole number of grid steps

@@ -188,6 +188,22 @@ func TestSlackRoundsUp(t *testing.T) {
 	})
 }
 
+// The sensitivity of a rounded sum is the next float64 that is not below the exact one.
+func TestOnGridRoundsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dim, norm := rapid.IntRange(1, 1<<53).Draw(t, "dim"), rapid.IntRange(1, 2).Draw(t, "norm")
+		sens, g := rapid.Float64Range(0x1p-60, 0x1p60).Draw(t, "sens"), math.Ldexp(1, rapid.IntRange(-90, 60).Draw(t, "grid"))
+		exact := new(big.Rat).Add(new(big.Rat).SetFloat64(sens), new(big.Rat).SetFloat64(Slack(g, dim, norm)))
+		s := OnGrid(sens, g, dim, norm)
+		if new(big.Rat).SetFloat64(s).Cmp(exact) < 0 || new(big.Rat).SetFloat64(math.Nextafter(s, 0)).Cmp(exact) >= 0 {
+			t.Fatalf("%v for %v", s, exact)
+		}
+	})
+	if s := OnGrid(1, 1, 0, 2); !math.IsNaN(s) {
+		t.Errorf("%v for no dimension", s)
+	}
+}
+
 // Against floor(v/2^shift + 1/2) in math/big.
 func TestRoundShift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -47,6 +47,9 @@ var table = map[string][]string{
 	"internal/audit": {},
 	"internal/lbfgs": {},
 
+	// Takes passwords out of texts.
+	"internal/redact": {},
+
 	// Equal rows of one person, and of two.
 	"internal/twins": {},
 
@@ -63,7 +66,7 @@ var table = map[string][]string{
 	"internal/frame": {},
 
 	// What a person wrote: specs, schemas and their positions; the public description of a table.
-	"config": {"internal/readfile"},
+	"config": {"internal/redact", "internal/readfile"},
 	"schema": join(words, []string{"config", "internal/chart", "internal/readfile", "internal/scatter"}),
 
 	// Where an owner's state lies.
@@ -79,7 +82,7 @@ var table = map[string][]string{
 	"postgres":          {"internal/postgres"},
 
 	// The hook for stores of objects, and the store.
-	"internal/object":  {"config", "internal/readfile"},
+	"internal/object":  {"internal/redact", "config", "internal/readfile"},
 	"s3":               {"config", "internal/object", "internal/readfile"},
 	"internal/wheel":   {"internal/program"},
 	"internal/release": {"internal/program"},
@@ -91,7 +94,7 @@ var table = map[string][]string{
 	"privacy/clip":    words,
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
-	"data":            join(words, []string{"config", "schema", "internal/twins", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
+	"data":            join(words, []string{"internal/redact", "config", "schema", "internal/twins", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
 	"data/source":     {"config", "data", "schema", "internal/postgres", "internal/readfile"},
 	"method/schedule": {"privacy", "privacy/account"},
 
@@ -119,7 +122,7 @@ var table = map[string][]string{
 	"oracle/remote":  join(public, []string{"internal/twins", "oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
-	"run/ledger":     {"privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
+	"run/ledger":     {"internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 
 	// Private figures of a model, from noisy numbers.
 	"run/quality": {"schema", "privacy", "privacy/account", "privacy/mech", "privacy/sample", "oracle", "run/runlog"},
@@ -138,7 +141,7 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"internal/redact", "run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
@@ -164,7 +167,7 @@ var table = map[string][]string{
 	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "run/ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile", "internal/text"},
+	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart", "internal/readfile", "internal/text"}),
@@ -178,7 +181,7 @@ var table = map[string][]string{
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),
 
 	// What every run rests on, examined.
-	"run/doctor": {"internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
+	"run/doctor": {"internal/redact", "internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
 
 	// Files that flags name.
 	"internal/newfile": {"internal/vfs"},
@@ -188,7 +191,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),

@@ -181,7 +181,10 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	if s, ok := rows.(*several); ok {
 		c = s.content()
 	}
-	if c.Rows = r.raw; in.row.raw != nil && in.row.raw.text == nil && s.Format.Kind == schema.KindCSV {
+	if c.Rows = r.raw; key != nil && c.Rows == nil {
+		c.Rows = []uint64{}
+	}
+	if in.row.raw != nil && in.row.raw.text == nil && s.Format.Kind == schema.KindCSV {
 		c.Positions = r.positions.Sketch()
 	}
 	return &r.stats, c, nil

@@ -14,7 +14,7 @@ var (
 	// begins finds what may be a URL, also one with too few slashes.
 	begins = regexp.MustCompile("(?:^|[\\s\"'`(<\\[{=,;])((?:[A-Za-z][A-Za-z0-9+.-]*:)+[/\\\\]*|//)[^\\s/]")
 	// hosts match what stands before the path of a URL without a user.
-	hosts      = regexp.MustCompile(`^(?:(?:\[[0-9A-Fa-f:.%]*\]|[^:@\[\]]*)(?::(?:[0-9]*|port))?(?:,|$))+$`)
+	hosts      = regexp.MustCompile(`^(?:(?:\[[0-9A-Fa-f:.%]*\]|[^:@\[\]]*)(?::(?:[0-9]*|port|PORT))?(?:,|$))+$`)
 	phraseEnds = regexp.MustCompile("[:;,\"'`)]\\s")
 	// pairs are KEY=VALUE, of a query or a connection string of libpq.
 	pairs  = regexp.MustCompile(`([A-Za-z][\w.%-]*)(\s*=\s*)(…|"[^"]*"|'(?:[^'\\]|\\.)*'|[^\s&;]+)`)

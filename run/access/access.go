@@ -153,7 +153,12 @@ func (o *Opened) Short() bool { return o.table.Short != nil }
 func (o *Opened) Units() int { return o.table.Units() }
 
 // Close closes a table that was not taken.
-func (o *Opened) Close() error { return o.table.Close() }
+func (o *Opened) Close() error {
+	if t := o.gate.tables; t != nil {
+		t.forget()
+	}
+	return o.table.Close()
+}
 
 // Open reads a table for a purpose and decides whether it may be used. For Test, train are the tables
 // that the model is trained on.

@@ -358,6 +358,10 @@ func (a *admission) notice(r Relation) {
 func (a *admission) refusal(r Relation, datasets []string) error {
 	say := func(err error, why string) error { return fmt.Errorf("%s: %w: %s", a.path, err, why) }
 	const instead = "; exact scores would show protected rows without noise. Use other rows, or none; --void scores them all the same, which ends the guarantee forever"
+	them := "them"
+	if r == Part {
+		them = "them, or more than 5 % of them,"
+	}
 	switch p := a.judged(); {
 	case p == Test && r == Own && a.like == theSame:
 		return say(ErrOverlap, "both files hold the same rows"+instead)
@@ -372,7 +376,7 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 	case a.o.purpose == Worker:
 		return say(ErrProtected, fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger", quoted(datasets)))
 	case p.charged() || p == Worker:
-		return say(ErrProtected, fmt.Sprintf("the ledger knows them, or more than 5 %% of them, as %s. Write dataset: %s in the schema, so that its budget is charged", quoted(datasets), datasets[0]))
+		return say(ErrProtected, fmt.Sprintf("the ledger knows %s as %s. Write dataset: %s in the schema, so that its budget is charged", them, quoted(datasets), datasets[0]))
 	case r < Part:
 		return fmt.Errorf("dataset %q stands in %s: %w", a.o.dataset, a.gate.Ledger.Where(), ErrWouldEnd)
 	}

@@ -33,6 +33,7 @@ type tables struct {
 	dir   string // "": there is no state
 	key   *data.RowKey
 	saved bool // the key is on disk
+	made  bool // by this process, and nothing is kept under it yet
 	all   []*known
 }
 
@@ -139,6 +140,7 @@ func WriteKey(path string) error {
 	if err != nil {
 		return err
 	}
+	t.made = false
 	text := t.key.Secret
 	if !t.key.Text {
 		text = append([]byte(keyFormat), text...)
@@ -174,11 +176,37 @@ func (t *tables) save() error {
 	if err == nil {
 		err = newfile.SyncDir(t.dir)
 	}
-	if t.saved = err == nil; !t.saved {
+	if t.saved, t.made = err == nil, err == nil; !t.saved {
 		t.dir = ""
 		return fmt.Errorf("the state directory cannot be written, so copies and parts of this table will not be recognized: %w", err)
 	}
 	return nil
+}
+
+// forget removes a key under which this process kept nothing.
+func (t *tables) forget() {
+	if t.made {
+		os.Remove(filepath.Join(t.dir, keyFile))
+		os.Remove(t.dir)
+		os.Remove(filepath.Dir(t.dir))
+		t.saved, t.made = false, false
+	}
+}
+
+// keepKey makes the key that a process which kept nothing may have removed.
+func (t *tables) keepKey() error {
+	t.made = false
+	key, err := readKey(filepath.Join(t.dir, keyFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.saved = false
+		err = t.save()
+		t.made = false
+		return err
+	case err == nil && !bytes.Equal(key.Secret, t.key.Secret):
+		return errors.New("another process has just made a key of row hashes; copies and parts of this table will be recognized from its next use on")
+	}
+	return err
 }
 
 func (t *tables) read() error {
@@ -292,6 +320,9 @@ func sketchOf(rows twins.Sketch) *sketch {
 
 // locked runs a change of the files while no other process makes one.
 func (t *tables) locked(change func() error) error {
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return err
+	}
 	disk := vfs.OS{}
 	f, err := disk.OpenFile(filepath.Join(t.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -317,6 +348,9 @@ func (t *tables) remember(digest [sha256.Size]byte, by [2]*hashes, mark [sha256.
 	mac.Write(digest[:])
 	path := filepath.Join(t.dir, hex.EncodeToString(mac.Sum(nil)[:16])+".json")
 	return t.locked(func() error {
+		if err := t.keepKey(); err != nil {
+			return err
+		}
 		k, err := readKnown(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
@@ -48,7 +49,7 @@ var failures = []failure{
 	{"ledger-witness", exitBudget, is(ledger.ErrWitness)},
 	{"would-end-guarantee", exitBudget, is(access.ErrWouldEnd)},
 	{"stale-token", exitBudget, is(ledger.ErrStaleToken)},
-	{"behind", exitBudget, is(ledger.ErrBehind, transport.ErrBehind)},
+	{"behind", exitBudget, is(ledger.ErrBehind, transport.ErrBehind, pool.ErrBehind)},
 	{"other-charges", exitBudget, is(ledger.ErrOtherCharges)},
 	{"settled", exitBudget, is(ledger.ErrSettled)},
 	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},
@@ -59,7 +60,7 @@ var failures = []failure{
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
 		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err) ||
-			as[*transport.PlaceError](err) || is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger)(err)
+			as[*transport.PlaceError](err) || is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger, transport.ErrClock)(err)
 	}},
 
 	{"failed", exitFailed, func(error) bool { return true }},

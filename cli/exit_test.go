@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -59,6 +61,9 @@ func TestPrintError(t *testing.T) {
 		usageError("no such flag"):                                 "bad-input",
 		&run.InputError{Err: fmt.Errorf("%w", access.ErrWouldEnd)}: "would-end-guarantee",
 		fmt.Errorf("disk full"):                                    "failed",
+		fmt.Errorf("attempt 2: %w", pool.ErrBehind):                "behind",
+		fmt.Errorf("round 2: %w", transport.ErrBehind):             "behind",
+		fmt.Errorf("hub: %w", transport.ErrClock):                  "bad-input",
 	} {
 		if got := failureOf(err).kind; got != want {
 			t.Errorf("%v: found %s, want %s", err, got, want)

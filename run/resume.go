@@ -146,6 +146,9 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		return nil, &InputError{"", err}
 	}
 	s.Info = info
+	if info.Network != "" {
+		return nil, inputError("", "%s: is the run directory of an owner in a network; `sotto node` with the same --dir continues its run, and `sotto verify` checks a finished one", dir)
+	}
 	defer s.Close()
 	if s.unlock, err = s.disk().lockDir(dir); err != nil {
 		return nil, &InputError{"", err}

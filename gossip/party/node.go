@@ -163,7 +163,7 @@ func dial(ctx context.Context, c *transport.Credentials, url string, wait time.D
 	defer cancel()
 	hub, err := transport.Dial(within, c, url)
 	switch {
-	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrURL):
+	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrClock), errors.Is(err, transport.ErrURL):
 		return nil, &run.InputError{Err: err}
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)

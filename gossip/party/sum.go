@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -85,6 +86,7 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		node.Store = hub
 		if s.o.Notice != nil {
 			go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
+			go transport.WatchBehind(watching, hub, s.c, s.config, s.o.Notice)
 		}
 		return nil
 	}
@@ -137,6 +139,13 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		info, err = run.Resume(ctx, s.o.Dir, env)
 	} else {
 		info, _, err = run.Fit(ctx, s.Job, env)
+	}
+	if errors.Is(err, pool.ErrBehind) || errors.Is(err, ledger.ErrBehind) {
+		within, cancel := context.WithTimeout(ctx, sayAfter)
+		defer cancel()
+		if node.Store != nil || connect(within) == nil {
+			transport.SayBehind(within, node.Store, s.c, s.config) // the others wait all the same
+		}
 	}
 	if err != nil {
 		return nil, err

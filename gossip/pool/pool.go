@@ -56,7 +56,7 @@ type Pool struct {
 	session    *mask.Session     // nil if another process has met in this attempt
 	charged    int
 	givenUp    int    // attempts before the current one, or with it if it is over
-	lacks      string // the owner that the last one lacked, where this process has read of it
+	lacks      string // the owner that ended the last one: it asked for that, or its part is missing; where this process has read of it
 	transcript [sha256.Size]byte
 	failed     error
 	values     []int64
@@ -123,7 +123,7 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 		if p.givenUp > p.Retries {
 			last := ""
 			if p.lacks != "" {
-				last = ", the last because a part of " + p.lacks + " was missing"
+				last = ", the last because of " + p.lacks
 			}
 			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may%s: %w", p.givenUp, p.Retries, last, privacy.ErrExhausted)
 		}
@@ -171,7 +171,11 @@ func (p *Pool) End(ctx context.Context) error {
 var errEnded = errors.New("pool: it has ended")
 
 func (p *Pool) end(ctx context.Context) error {
-	for p.givenUp <= p.Retries+1 { // one more than is left to a run whose retries are used up
+	stored := 0 // attempts that the hub has storage for: those of batches that are not made any more are free for this
+	if l := p.network.Limits; l != nil && l.Sums != nil {
+		stored = l.Sums.MostAttempts()
+	}
+	for p.givenUp <= p.Retries+1 || p.attempt+1 < stored { // Retries+1: one more than is left to a run whose retries are used up
 		p.open, p.session, p.sum = false, nil, 0
 		p.attempt++
 		a := p.journal.Of(p.attempt)
@@ -223,7 +227,11 @@ func (p *Pool) arrive(ctx context.Context, masks bool) (bool, error) {
 	if lost {
 		keys = keys[:1]
 	}
-	waits := p.waits("all owners, for attempt %d at a sum", p.attempt+1)
+	after := ""
+	if p.lacks != "" {
+		after = "; the one before was given up because of " + p.lacks
+	}
+	waits := p.waits("all owners, for attempt %d at a sum%s", p.attempt+1, after)
 	which, b, err := p.Store.Await(ctx, keys...)
 	waits()
 	if err != nil {
@@ -269,8 +277,7 @@ const waitsAfter = 5 * time.Second
 
 // stop asks the hub to give the attempt up.
 func (p *Pool) stop(ctx context.Context) error {
-	_, err := p.Store.Put(ctx, transport.StopKey(p.Credentials.Owner, p.attempt, p.sum), []byte{1})
-	return err
+	return transport.PutStop(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum)
 }
 
 // Sum implements private.Pool. It masks the part in place.
@@ -288,8 +295,8 @@ func (p *Pool) Sum(ctx context.Context, asked [sha256.Size]byte, n int, part fun
 func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
 	a := p.journal.Of(p.attempt)
 	switch {
-	case !p.open || n < 0:
-		return nil, errors.New("pool: Sum follows Meet, and asks for no fewer numbers than 0")
+	case !p.open || n < 0 || n == 0 && asked != runlog.LastSum: // the hub tells the last sum by its length
+		return nil, errors.New("pool: Sum follows Meet, and asks for one number or more")
 	case a.GivenUp && p.sum >= len(a.Totals):
 		p.open = false
 		p.givenUp++

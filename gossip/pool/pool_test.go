@@ -148,7 +148,7 @@ func (o *owner) pool() (*Pool, error) {
 }
 
 // lengths are those of the sums of a batch.
-var lengths = []int{5, 0, 300}
+var lengths = []int{5, 1, 300}
 
 // train releases batches, as the private oracle would, over as many processes as it takes.
 func (o *owner) train(ctx context.Context, batches int) error {
@@ -532,5 +532,49 @@ func TestOldJournals(t *testing.T) {
 	}
 	if o.twice {
 		t.Error("the owner stored two parts of one sum")
+	}
+}
+
+// Who has an owner's connection and not its key ends nothing with stops. An owner that asks for the end of every attempt costs all retries: the
+// run then ends at all of them, as one of budget, and their last comparison takes place.
+func TestStopsOfAnOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop func(c *crowd, config transport.Config, attempt, sum int) error
+		want error
+	}{
+		"without its key": {func(c *crowd, _ transport.Config, attempt, sum int) error {
+			_, err := c.store.Put(t.Context(), transport.StopKey(1, attempt, sum), []byte{1})
+			return err
+		}, nil},
+		"with its key": {func(c *crowd, config transport.Config, attempt, sum int) error {
+			return transport.PutStop(t.Context(), c.store, c.owners[1].c, config, attempt, sum)
+		}, privacy.ErrExhausted},
+	} {
+		all := newCrowd(t, 3)
+		config, err := all.owners[0].c.Network.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all.owners {
+			o.retries = 2
+		}
+		for attempt := range 20 {
+			for sum := range lengths {
+				if err := c.stop(all, config, attempt, sum); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for i, err := range all.run(t.Context(), 2) {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s, owner %d: %v", name, i+1, err)
+			}
+			if c.want != nil && !strings.Contains(fmt.Sprint(err), "given up 3 attempts of 2 that they may, the last because of hospital-2") {
+				t.Errorf("%s, owner %d: %v", name, i+1, err)
+			}
+			if j := all.journal(t, i); len(j.Attempts) == 0 || !j.Attempts[len(j.Attempts)-1].Last() || len(j.Attempts[len(j.Attempts)-1].Totals) != 1 {
+				t.Errorf("%s, owner %d did not compare its last sum", name, i+1)
+			}
+		}
 	}
 }

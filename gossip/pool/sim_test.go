@@ -648,7 +648,7 @@ func (s simLiar) Put(ctx context.Context, key string, value []byte) ([]byte, err
 		}
 		transport.PutPart(ctx, s.Store, c, w.config, attempt, sum, context, make([]byte, 8*r.IntN(5)))
 	case how == 5:
-		s.Store.Put(ctx, transport.StopKey(owner, attempt, r.IntN(3)), []byte{1})
+		transport.PutStop(ctx, s.Store, c, w.config, attempt, r.IntN(3))
 		return s.Store.Put(ctx, key, value)
 	}
 	return value, nil
@@ -663,6 +663,9 @@ func (w *simWorld) leaves(owner int, key string, body []byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(body) == ed25519.SignatureSize { // it asks for the end, where another has stored its stop
+		return
+	}
 	const head = 8 + 2*sha256.Size + ed25519.SignatureSize
 	digest := [sha256.Size]byte(body[8:])
 	if w.left[digest] == nil {

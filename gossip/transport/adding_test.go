@@ -146,7 +146,7 @@ func TestSecurityOfSums(t *testing.T) {
 	read := func(key string) string { return "$JS.API.DIRECT.GET." + n.stream(n.streamOf(key)) + "." + in(key) }
 	for _, subject := range []string{
 		in(PresenceKey(1, 0)), in(PartKey(1, 0, 1)), in(StopKey(1, 0, 0)), in(PresencesKey(0)), in(OutcomeKey(0, 0)), in(OutcomeKey(0, 0) + ".1"),
-		in("sum.0.here.0.1"), in("sum.0.part.0.1.2"), in("sum.0.part.0"), in("sum.0.stop.0"), in("sum.0.other.0"), in("hub.0"),
+		in(ownKey(1, behind)), in("sum.0.here.0.1"), in("sum.0.part.0.1.2"), in("sum.0.part.0"), in("sum.0.stop.0"), in("sum.0.other.0"), in("hub.0"),
 		in(vectorKey(0, 1, 0, 0, 1)), in(decisionKey(0, 0, 1)), // of the other mode
 		n.pattern(PartKey(0, 0, 1), "out"), n.pattern(OutcomeKey(0, 0), "out"),
 		read(PartKey(1, 0, 0)), read(PresenceKey(1, 0)),
@@ -179,6 +179,9 @@ func TestSecurityOfSums(t *testing.T) {
 		if v, err := theirs.Get(t.Context(), key); !errors.Is(err, ErrNone) {
 			t.Errorf("%s is %q, %v", key, v, err)
 		}
+	}
+	if err := SayBehind(t.Context(), mine, s.all[0], s.config); err != nil {
+		t.Error(err)
 	}
 	// What it may write is written once.
 	again := dial(t, s.all[0])
@@ -284,7 +287,7 @@ func TestSumsOfHostileOwners(t *testing.T) {
 	}
 	// The others can still ask for an end.
 	arrive(t, clients[0], s.config, attempt, s.all[0])
-	if _, err := clients[0].Put(t.Context(), StopKey(0, attempt, 0), []byte{1}); err != nil {
+	if err := PutStop(t.Context(), clients[0], s.all[0], s.config, attempt, 0); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), patient)

@@ -20,7 +20,8 @@ type Client struct {
 	n    *Network
 	live news // heard, and not awaited yet
 
-	// stored says that this owner has stored a presence or part since it connected. The hub's answer to it comes later, so it is announced.
+	// stored says that this owner has stored a presence since it connected. The hub's answers to it and to what follows come later, so they are
+	// announced. A part may be one that an earlier process stored, and the hub has deleted.
 	stored atomic.Bool
 }
 
@@ -135,7 +136,7 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, err
 			return nil, fmt.Errorf("hub: %s: %w", key, err)
 		}
 		if ack.Error == nil && ack.Seq > 0 {
-			if strings.HasPrefix(key, "sum.") && !strings.Contains(key, ".stop.") {
+			if strings.HasPrefix(key, "sum.") && strings.Contains(key, ".here.") {
 				c.stored.Store(true)
 			}
 			return value, nil

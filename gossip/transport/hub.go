@@ -384,7 +384,11 @@ func (n *Network) chunkOf() string {
 // ownSubjects are those on which an owner says what all read.
 func (n *Network) ownSubjects(owner int) []string {
 	all := []string{n.subject("own", "in", fmt.Sprint(owner, ".", Model, n.chunkOf()))}
-	for _, word := range words {
+	said := words
+	if n.Mode == ModeSum {
+		said = append(slices.Clip(said), behind)
+	}
+	for _, word := range said {
 		all = append(all, n.subject("own", "in", fmt.Sprint(owner, ".", word)))
 	}
 	return all
@@ -461,6 +465,9 @@ func imports(n *Network, register string, owner int) (all jwt.Imports) {
 
 // ErrStranger: the server that answers is not the network's hub.
 var ErrStranger = errors.New("what answers there is not this network's hub")
+
+// ErrClock: by this machine's clock the hub's certificate has run out or is not valid yet.
+var ErrClock = errors.New("by this machine's clock the hub's certificate is not valid now; set the clock, or if it is right, ask the organizer for a new network")
 
 // ErrRefused: the hub rejects this owner or its request.
 var ErrRefused = errors.New("the hub refuses this owner")

@@ -53,6 +53,8 @@ const (
 	Hello = "hello" // when it joins: its commitment to a share of the schedule's seed
 	Show  = "share" // when all have joined
 	Ready = "ready" // when its budget is reserved
+
+	behind = "behind" // of mode sum: it cannot go on, since its directory is older than what it has stored
 )
 
 var words = []string{Hello, Show, Ready}
@@ -76,6 +78,9 @@ func (s *SumLimits) partBytes() int { return claimBytes + 8*min(s.Numbers, sumFl
 
 // attempts are those that a hub may have to know: all, and the one that ends a run.
 func (s *SumLimits) attempts() int { return s.Attempts + 1 }
+
+// MostAttempts is the number of attempts that the hub has storage for.
+func (s *SumLimits) MostAttempts() int { return s.attempts() }
 
 // mostMessages is the most of a stream, so that its size in bytes is a number.
 const mostMessages = 1 << 32
@@ -195,7 +200,7 @@ func (n *Network) sumStreams(owner int) (all []stream) {
 	s := n.Limits.Sums
 	for _, of := range []stream{
 		{key: "here", keys: "*", messages: s.attempts(), bytes: presenceBytes},
-		{key: "stop", keys: "*.*", messages: s.attempts() * s.Sums, bytes: 1},
+		{key: "stop", keys: "*.*", messages: s.attempts() * s.Sums, bytes: ed25519.SignatureSize},
 		{key: "part", keys: ">", messages: s.Sums * sumChunks(s.Numbers), bytes: s.partBytes(), emptied: true},
 	} {
 		of.key = fmt.Sprintf("sum.%d.%s", owner, of.key)

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -68,13 +69,16 @@ func (l *natsLink) connect(ctx context.Context, c *Credentials, url string) erro
 	}
 }
 
-// unwelcome returns ErrStranger if something else than the hub answers, and ErrRefused if the hub rejects
+// unwelcome returns ErrStranger if something else than the hub answers, ErrClock if its certificate does not hold today, and ErrRefused if the hub rejects
 // this owner or its request; nil for other errors, which may be temporary.
 func unwelcome(err error) error {
 	var stranger *tls.CertificateVerificationError
 	var op *net.OpError
+	var invalid x509.CertificateInvalidError
 	refusals := []error{nats.ErrPermissionViolation, nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked}
 	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // or not valid yet
+		return ErrClock
 	case errors.As(err, &stranger):
 		return ErrStranger
 	case errors.As(err, &op) && op.Op == "remote error", // an alert of TLS: it wants another certificate

@@ -105,6 +105,34 @@ func (n *Node) Meet(ctx context.Context, what string, text []byte) ([][]byte, er
 	return all, nil
 }
 
+// SayBehind tells the others that this owner's directory is older than what it has stored (network.mode: sum).
+func SayBehind(ctx context.Context, r Store, c *Credentials, config Config) error {
+	_, err := r.Put(ctx, ownKey(c.Owner, behind), sign(config, c.key(), word(c.Owner, behind)))
+	return err
+}
+
+// WatchBehind passes on what other owners say with SayBehind, until the context ends.
+func WatchBehind(ctx context.Context, r Store, c *Credentials, config Config, tell func(text string)) {
+	told := make([]bool, len(c.Network.Owners))
+	told[c.Owner] = true
+	for {
+		for i, o := range c.Network.Owners {
+			if told[i] {
+				continue
+			}
+			if b, err := r.Get(ctx, ownKey(i, behind)); err == nil {
+				b, err = signed(config, c.Network.key(i), b)
+				if told[i] = true; err == nil && bytes.Equal(b, word(i, behind)) {
+					tell(fmt.Sprintf("%s has said that its run directory is older than what it had stored: a copy was put back. The run waits for %[1]s to continue with the directory as it was last written", o.Name))
+				}
+			}
+		}
+		if pause(ctx, rareLook) != nil {
+			return
+		}
+	}
+}
+
 // word begins a text of Meet, so that the hub cannot present it as another owner's text, or as an answer
 // to another question.
 func word(owner int, what string) []byte { return []byte(ownKey(owner, what) + " ") }

@@ -64,6 +64,18 @@ type Presence [sha256.Size]byte
 
 const presenceBytes = sha256.Size + ed25519.SignatureSize
 
+// PutStop asks for an attempt to be given up. Where the store holds something else in this owner's name, or a hub of an earlier build
+// takes no signature there, a part that is none asks for the same.
+func PutStop(ctx context.Context, r Store, c *Credentials, config Config, attempt, sum int) error {
+	key := StopKey(c.Owner, attempt, sum)
+	value := c.Sign(config, key, nil)
+	held, err := r.Put(ctx, key, value)
+	if errors.Is(err, ErrFull) || err == nil && !bytes.Equal(held, value) {
+		_, err = r.Put(ctx, PartKey(c.Owner, attempt, sum), value)
+	}
+	return err
+}
+
 // Presences returns what all owners have signed in a list of the hub.
 func (n *Network) Presences(config Config, attempt int, list []byte) ([]Presence, error) {
 	if len(list) != len(n.Owners)*presenceBytes {
@@ -153,7 +165,7 @@ const MaxSum = runlog.MaxSum
 
 // An Outcome says how a sum ended: with a total or, if Lacks is not negative, with the attempt given up.
 type Outcome struct {
-	Lacks  int     // the owner whose part was missing; -1: none
+	Lacks  int     // the owner who asked for the end, or whose part was missing; -1: none
 	Claims []Claim // of all owners, each signed
 	Total  []byte  // numbers as they travel
 }
@@ -202,7 +214,7 @@ type Adder struct {
 	// Forget, if set, deletes the parts of all earlier attempts. All owners are there for the next one, so each has the outcomes of those
 	// in its journal.
 	Forget func(ctx context.Context) error
-	// Notice, if set, gets why an attempt is given up.
+	// Notice, if set, gets why an attempt is given up, and which stops count for nothing.
 	Notice func(text string)
 }
 
@@ -275,13 +287,21 @@ func (a *Adder) name(owner int) string { return a.Network.Owners[owner].Name }
 
 func (a *Adder) giveUp(ctx context.Context, attempt, sum, lacks int, why string, args ...any) error {
 	_, err := a.Store.Put(ctx, OutcomeKey(attempt, sum), binary.LittleEndian.AppendUint64([]byte{givenUp}, uint64(lacks)))
-	if err == nil && a.Notice != nil {
-		a.Notice(fmt.Sprintf("attempt %d is given up at sum %d: ", attempt+1, sum+1) + fmt.Sprintf(why, args...))
+	if err == nil {
+		a.notice("attempt %d is given up at sum %d: %s", attempt+1, sum+1, fmt.Sprintf(why, args...))
 	}
 	return err
 }
 
-// sum makes one sum. It reports true if the attempt is over: given up, or all owners are there for the next one.
+func (a *Adder) notice(format string, args ...any) {
+	if a.Notice != nil {
+		a.Notice(fmt.Sprintf(format, args...))
+	}
+}
+
+// sum makes one sum. It reports true if the attempt is over: given up, or all owners are there for the next one. A stop at its first
+// sum ends it once another owner's part shows that it is of numbers: the sum that ends a run has none, masks nothing, and needs no key that
+// an owner could lack.
 func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error) {
 	held, err := a.Store.Get(ctx, OutcomeKey(attempt, sum))
 	if err == nil {
@@ -304,7 +324,11 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			keys, left = append(keys, key(i)), append(left, k*n+i)
 		}
 	}
+	var stops []int // owners who asked for the end
 	for made, here := 0, 0; made < n; {
+		if k := len(stops); k > 0 && (sum > 0 || k == n || made > len(parts[0])) {
+			return true, a.giveUp(ctx, attempt, sum, stops[0], "%s asked for the end", a.name(stops[0]))
+		}
 		at, b, err := a.Store.Await(ctx, keys...)
 		if err != nil {
 			return false, err
@@ -333,8 +357,11 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 				return true, nil
 			}
 		case 2:
-			lacks := max(0, slices.IndexFunc(claims, func(c []byte) bool { return c == nil }))
-			return true, a.giveUp(ctx, attempt, sum, lacks, "%s asked for the end; the part of %s is missing", a.name(i), a.name(lacks))
+			if text, err := a.Network.Signed(a.Config, i, StopKey(i, attempt, sum), b); err == nil && len(text) == 0 {
+				stops = append(stops, i)
+			} else {
+				a.notice("what is stored as the wish of %s to end attempt %d is not signed by it and counts for nothing: who stored it has the owner's connection, or its program is of an earlier build. Revoke and invite it again, or update it", a.name(i), attempt+1)
+			}
 		}
 	}
 	var total []int64

@@ -2,9 +2,15 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -56,14 +62,14 @@ func TestAdder(t *testing.T) {
 				t.Errorf("attempt %d, sum %d: another total of %d numbers", attempt, sum, length)
 			}
 		}
-		if _, err := PutPart(ctx, store, all[0], config, attempt, 4, [32]byte{}, nil); err != nil {
+		if _, err := PutPart(ctx, store, all[0], config, attempt, 4, [32]byte{}, make([]byte, 8)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Put(ctx, StopKey(2, attempt, 4), []byte{1}); err != nil {
+		if err := PutStop(ctx, store, all[2], config, attempt, 4); err != nil {
 			t.Fatal(err)
 		}
-		if o := outcome(attempt, 4); o.Lacks != 1 {
-			t.Errorf("attempt %d is given up for owner %d; want 2", attempt, o.Lacks+1)
+		if o := outcome(attempt, 4); o.Lacks != 2 {
+			t.Errorf("attempt %d is given up for owner %d; want 3", attempt, o.Lacks+1)
 		}
 	}
 }
@@ -157,8 +163,10 @@ func TestAdderStartsAgain(t *testing.T) {
 				}
 				totals = append(totals, outcomeOf(t, store.Memory, n, config, 0, sum))
 			}
-			if _, err := store.Memory.Put(ctx, StopKey(1, 0, 2), []byte{1}); err != nil {
-				t.Fatal(err)
+			for _, c := range all { // one alone has to wait for a part
+				if err := PutStop(ctx, store.Memory, c, config, 0, 2); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if o := outcomeOf(t, store.Memory, n, config, 0, 2); o.Lacks < 0 {
 				t.Errorf("%s: the hub made a sum without parts", key)
@@ -293,5 +301,126 @@ func TestAdderRepeatsClaims(t *testing.T) {
 	}
 	if _, err := ReadOutcome(ctx, store, n, config, 0, 1, b); !errors.Is(err, ErrForged) {
 		t.Errorf("the outcome of another sum is read: %v", err)
+	}
+}
+
+// Only a stop that its owner has signed ends an attempt, in that owner's name. None ends the sum of no numbers with which a run ends.
+func TestStopsAreSigned(t *testing.T) {
+	_, all := owners(t, 3)
+	n := &all[0].Network
+	config, err := n.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := *all[1]
+	thief.Seed = all[2].Seed
+	put := func(r Store, key string, value []byte) {
+		if _, err := r.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := func(r Store, c *Credentials) {
+		if err := PutStop(t.Context(), r, c, config, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := StopKey(1, 0, 0)
+	for name, c := range map[string]struct {
+		do      func(r Store)
+		numbers int
+		parts   []int // owners who store theirs
+		lacks   int
+		notice  string
+	}{
+		"a byte":                {func(r Store) { put(r, key, []byte{1}) }, 5, []int{0, 1, 2}, -1, "not signed by it"},
+		"nothing":               {func(r Store) { put(r, key, nil) }, 5, []int{0, 1, 2}, -1, "not signed by it"},
+		"signed by another":     {func(r Store) { put(r, key, thief.Sign(config, key, nil)) }, 5, []int{0, 1, 2}, -1, "not signed by it"},
+		"signed for another":    {func(r Store) { put(r, key, all[1].Sign(config, StopKey(1, 0, 1), nil)) }, 5, []int{0, 1, 2}, -1, "not signed by it"},
+		"signed with a text":    {func(r Store) { put(r, key, all[1].Sign(config, key, []byte{1})) }, 5, []int{0, 1, 2}, -1, "not signed by it"},
+		"its own":               {func(r Store) { stop(r, all[1]) }, 5, []int{0, 2}, 1, "owner 2 asked for the end"},
+		"after another's byte":  {func(r Store) { put(r, key, []byte{1}); stop(r, all[1]) }, 5, []int{0, 2}, 1, "owner 2 stored as its part"},
+		"of all":                {func(r Store) { stop(r, all[0]); stop(r, all[1]); stop(r, all[2]) }, 5, nil, 0, "owner 1 asked for the end"},
+		"at the end":            {func(r Store) { stop(r, all[1]) }, 0, []int{0, 2, 1}, -1, ""},
+		"at the end, by a byte": {func(r Store) { put(r, key, []byte{1}) }, 0, []int{0, 2, 1}, -1, "not signed by it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &Memory{}
+			arrive(t, store, config, 0, all...)
+			c.do(store)
+			told := make(chan string, 10)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				ended <- (&Adder{Store: store, Network: n, Config: config, Notice: func(text string) { told <- text }}).Run(ctx)
+			}()
+			var texts []string
+			for k, i := range c.parts {
+				if k == 2 && c.notice != "" { // what counts for nothing is said before the sum is made
+					texts = append(texts, <-told)
+				}
+				add(t, store, config, 0, 0, c.numbers, [32]byte{}, all[i])
+			}
+			if o := outcomeOf(t, store, n, config, 0, 0); o.Lacks != c.lacks {
+				t.Errorf("found owner %d named; want %d", o.Lacks+1, c.lacks+1)
+			}
+			arrive(t, store, config, 1, all...) // so that the hub has said what it says
+			if _, _, err := store.Await(ctx, PresencesKey(1)); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			<-ended
+			close(told)
+			for text := range told {
+				texts = append(texts, text)
+			}
+			if all := strings.Join(texts, "\n"); !strings.Contains(all, c.notice) || c.notice == "" && all != "" {
+				t.Errorf("the hub says %q", texts)
+			}
+		})
+	}
+}
+
+// What an owner says of its old directory is told to each other once, if the owner has signed it.
+func TestBehindIsTold(t *testing.T) {
+	_, all := owners(t, 3)
+	config, err := all[0].Network.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &Memory{}
+		ctx, stop := context.WithCancel(t.Context())
+		var told []string
+		go WatchBehind(ctx, store, all[0], config, func(text string) { told = append(told, text) })
+		if _, err := store.Put(ctx, ownKey(2, behind), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for _, c := range all[:2] { // and its own
+			if err := SayBehind(ctx, store, c, config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		stop()
+		synctest.Wait()
+		if len(told) != 1 || !strings.HasPrefix(told[0], all[1].Network.Owners[1].Name+" has said that its run directory is older") {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// A certificate that does not hold today is told apart from a stranger's.
+func TestWrongClock(t *testing.T) {
+	for _, c := range []struct{ err, want error }{
+		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, ErrClock},
+		{fmt.Errorf("connect: %w", &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}), ErrClock},
+		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign}}, ErrStranger},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, ErrStranger},
+		{errors.New("no route"), nil},
+	} {
+		if got := unwelcome(c.err); got != c.want {
+			t.Errorf("%v is %v, want %v", c.err, got, c.want)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/redact"
+	"github.com/sottodp/sotto/internal/state"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/ledger"
@@ -44,7 +45,7 @@ type Report struct {
 
 // Examine examines the machine, the directory for runs and the ledger.
 func Examine(ctx context.Context, dir, where string) *Report {
-	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineLedger(ctx, where)}, Well}
+	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineState(), examineLedger(ctx, where)}, Well}
 	for i, e := range r.Examinations {
 		r.Examinations[i].Detail = redact.Text(e.Detail)
 		if e.Verdict == Broken || e.Verdict == Doubtful && r.Verdict == Well {
@@ -169,24 +170,87 @@ func examineDisk(dir string) Examination {
 	return e
 }
 
+// tryDir makes what is missing of a directory, tries to write there, and removes what it made.
+func tryDir(dir string) error {
+	made := ""
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil || filepath.Dir(at) == at {
+			break
+		}
+		made = at
+	}
+	if made != "" {
+		defer os.RemoveAll(made)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	own, err := os.MkdirTemp(dir, ".sotto-doctor-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(own)
+}
+
+// examineState tries the directory of what is known of this user's ledgers and tables. Without it a fit warns, and goes on.
+func examineState() Examination {
+	dir, err := state.Dir()
+	if err != nil {
+		return Examination{"state", Doubtful, err.Error()}
+	}
+	if err := tryDir(dir); err != nil {
+		return Examination{"state", Doubtful, fmt.Sprintf("%s cannot be made or written (%v), so a replaced ledger or a table under another name would not be noticed; set XDG_STATE_HOME", dir, err)}
+	}
+	return Examination{"state", Well, dir + " can be written"}
+}
+
 func examineLedger(ctx context.Context, where string) Examination {
 	e := Examination{What: "ledger", Verdict: Broken}
 	l, err := ledger.View(ctx, where)
-	if errors.Is(err, fs.ErrNotExist) {
-		if where != "" {
-			return Examination{e.What, Doubtful, fmt.Sprintf("%s is not there; the first run makes it", where)}
-		}
+	missing := errors.Is(err, fs.ErrNotExist)
+	n := 0
+	if err == nil {
+		n, err = l.Verify(ctx)
+		l.Close()
+	}
+	if err != nil && !missing {
+		e.Detail = err.Error()
+		return e
+	}
+	path, err := ledger.Path(where)
+	if err == nil && path != "" {
+		err = tryLedger(path, where == "", missing)
+	}
+	switch {
+	case err != nil:
+		e.Detail = err.Error()
+		return e
+	case missing && where != "":
+		return Examination{e.What, Doubtful, fmt.Sprintf("%s is not there; the first run makes it", redact.Path(where))}
+	case missing:
 		return Examination{e.What, Well, "there is none yet; the first run makes it"}
 	}
-	if err != nil {
-		e.Detail = err.Error()
-		return e
-	}
-	defer l.Close()
-	n, err := l.Verify(ctx)
-	if err != nil {
-		e.Detail = err.Error()
-		return e
-	}
 	return Examination{e.What, Well, fmt.Sprintf("%s: %s entries, the chain holds", l.Where(), chart.Integer(n))}
+}
+
+// tryLedger tries what a fit needs of a ledger's file: to write it, and to make files beside it. Only the user's own ledger has a directory
+// that a fit makes.
+func tryLedger(path string, own, missing bool) error {
+	dir := filepath.Dir(path)
+	if !own {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the directory %s does not exist", dir)
+		}
+	}
+	if err := tryDir(dir); err != nil {
+		return fmt.Errorf("%s: its directory cannot be made or written: %w; set XDG_DATA_HOME to a directory that you can write to, or name a ledger with --ledger", path, err)
+	}
+	if missing {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("it cannot be written: %w", err)
+	}
+	return f.Close()
 }

@@ -11,6 +11,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"github.com/sottodp/sotto/internal/postgres"
 	"github.com/sottodp/sotto/internal/vfs"
 )
 
@@ -27,10 +28,22 @@ func defaultPath(disk vfs.FS, create bool) (string, error) {
 	dir := filepath.Join(base, "sotto")
 	if create {
 		if err := vfs.MkdirAll(disk, dir, 0o700); err != nil {
-			return "", fmt.Errorf("ledger: its directory cannot be made: %w", err)
+			// Not %w: that a directory above is missing does not say that there is no ledger yet.
+			return "", fmt.Errorf("ledger: its directory cannot be made: %v; set XDG_DATA_HOME to a directory that you can write to, or name a ledger with --ledger", err)
 		}
 	}
 	return filepath.Join(dir, "ledger.db"), nil
+}
+
+// Path returns the path of the ledger at where, the user's own for ""; "" if it is at a server. It makes nothing.
+func Path(where string) (string, error) {
+	switch {
+	case postgres.IsURL(where):
+		return "", nil
+	case where == "":
+		return defaultPath(machine.FS, false)
+	}
+	return filepath.Abs(where)
 }
 
 func (d Disk) connectSQLite(path string, readOnly bool) (*store, error) {

@@ -230,7 +230,7 @@ type WitnessError struct {
 func (e *WitnessError) Unwrap() error { return ErrWitness }
 
 func (e *WitnessError) Error() string {
-	had := "when it was last used"
+	had := "when it was last used it had no entries"
 	if e.Last.Seq > 0 {
 		had = fmt.Sprintf("when it was last used it had %d entries, the last of %s", e.Last.Seq, day(e.Time))
 	}

@@ -303,3 +303,13 @@ func TestB4EmptiedServer(t *testing.T) {
 		t.Errorf("found %d entries; want the restoration's", n)
 	}
 }
+
+// A ledger that a full disk left without entries is missed in a whole sentence.
+func TestWitnessOfNoEntries(t *testing.T) {
+	for _, found := range []string{Missing, Emptied, Another, Older, Forked} {
+		text := (&WitnessError{Found: found, what: ErrNotLedger}).Error()
+		if !strings.Contains(text, "when it was last used it had no entries") {
+			t.Errorf("%s: %s", found, text)
+		}
+	}
+}

@@ -15,15 +15,19 @@ const leastWeight = 1e-8
 // weigh is the model m whose losses have these weights, one for each class.
 func weigh(m Model, name string, weights []float64) (Model, error) {
 	facts := m.Facts()
-	most := 0.0
+	least, most := math.Inf(1), 0.0
 	for _, v := range weights {
-		most = max(most, v)
+		if !(v > 0) || math.IsInf(v, 1) {
+			return nil, fmt.Errorf("model: %s: a class weight is %v; write finite numbers above 0", name, v)
+		}
+		least, most = min(least, v), max(most, v)
+	}
+	if least/most < leastWeight { // both: one of them may be the 1 of a class that was not named
+		return nil, fmt.Errorf("model: %s: class weights are from %v to %v; the largest can be at most %g times the least, which is 1 for a class without one", name, least, most, 1/leastWeight)
 	}
 	a := make([]float64, len(weights))
 	for k, v := range weights {
-		if a[k] = v / most; !(v > 0) || math.IsInf(v, 1) || a[k] < leastWeight {
-			return nil, fmt.Errorf("model: %s: found a class weight of %v; allowed are numbers above 0, the largest at most %g times the least", name, v, 1/leastWeight)
-		}
+		a[k] = v / most
 	}
 	facts.Start = math.Inf(1) // depends on the label
 	switch m := m.(type) {

@@ -108,6 +108,8 @@ func (n Numbers) missing() (string, error) {
 		return "", fmt.Errorf("--steps: found %d; allowed is 1 to %d", *n.Steps, MaxSteps)
 	case n.NoiseMultiplier != nil && (!(noise > 0) || math.IsInf(noise, 1)):
 		return "", fmt.Errorf("--noise-multiplier: found %v; allowed is any number above 0", noise)
+	case n.Delta == 0:
+		return "", errors.New("--delta: found 0; Gaussian noise has no guarantee without a δ above 0, such as 1e-5")
 	case given < 2:
 		return "", fmt.Errorf("of --noise-multiplier, --epsilon and --steps found %s; allowed is any two of them, and plan solves for the third, or all three", found)
 	case given == 3 && n.SamplingRate == nil && n.Batch == nil && (n.Sampler == "poisson" || n.Sampler == "fixed"):

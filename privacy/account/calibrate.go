@@ -35,7 +35,9 @@ func Calibrate(a Accountant, b privacy.Budget, event func(noise float64) privacy
 	}
 	s := search{accountant: a, budget: b, event: event, sense: 1}
 	p, err := s.solve(1, leastNoise, mostNoise)
-	if err == nil && !p.fits {
+	if err == nil && !p.fits && b.Delta == 0 && math.IsInf(p.epsilon, 1) {
+		err = fmt.Errorf("calibrate: no noise is enough for %v: Gaussian noise, among others, has no guarantee without a δ above 0: %w", b, privacy.ErrExhausted)
+	} else if err == nil && !p.fits {
 		err = fmt.Errorf("calibrate: no noise is enough for %v: at noise %.3g it costs ε = %.6g by accountant %v: %w",
 			b, p.x, p.epsilon, a, privacy.ErrExhausted)
 	}

@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/internal/race"
@@ -217,4 +218,19 @@ func TestCalibrateCountIsExact(t *testing.T) {
 			t.Fatalf("found %d of %d: fits %v, one more %v", n, top, fits(n), fits(n+1))
 		}
 	})
+}
+
+// Where no noise is enough because δ is 0, the error says so; more noise or ε would not help.
+func TestCalibrateWithoutDelta(t *testing.T) {
+	b := privacy.Budget{Epsilon: 1, Adjacency: privacy.AddRemove}
+	for _, of := range []func(noise float64) privacy.Event{
+		func(noise float64) privacy.Event { return privacy.Gaussian{Sigma: noise} },
+		func(noise float64) privacy.Event {
+			return privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: noise}}
+		},
+	} {
+		if _, err := Calibrate(Best{}, b, of); !errors.Is(err, privacy.ErrExhausted) || !strings.Contains(err.Error(), "has no guarantee without a δ above 0") {
+			t.Errorf("%v", err)
+		}
+	}
 }

@@ -147,6 +147,9 @@ func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, to
 // tradeOffOf is the trade-off curve of proven δ at n+1 values of ε up to top, where δ is at most outside.
 // PROOFS.md#trade-off.
 func tradeOffOf(delta func(epsilon float64) float64, top, outside float64, n int) (*TradeOff, error) {
+	if math.IsInf(top, 1) {
+		return nil, fmt.Errorf("no μ is proven: the accountant resolves no ε at δ = %.3g, which a curve needs", outside)
+	}
 	if !(top <= tradeMostEpsilon) {
 		return nil, fmt.Errorf("no μ is proven: at δ = %.3g ε is above %v", outside, tradeMostEpsilon)
 	}

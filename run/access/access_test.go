@@ -97,7 +97,12 @@ func (w *world) open(g *Gate, p Purpose, dataset, path, run string, train ...*Op
 // charge is a training run of the dataset on a file.
 func (w *world) charge(dataset, path, run string) {
 	w.Helper()
-	o, err := w.open(w.gate(), Train, dataset, path, "")
+	w.chargeAs(tableSchema(w, dataset), path, run)
+}
+
+func (w *world) chargeAs(s *schema.Schema, path, run string) {
+	w.Helper()
+	o, err := w.gate().Open(w.Context(), Train, s, path, data.Options{})
 	w.must(err)
 	m := mark(w.ledger, o.Digest())
 	var parts [][]byte
@@ -105,7 +110,7 @@ func (w *world) charge(dataset, path, run string) {
 		p := mark(w.ledger, d)
 		parts = append(parts, p[:])
 	}
-	_, err = w.ledger.Reserve(w.Context(), ledger.Reservation{Dataset: dataset, Unit: "record", Adjacency: privacy.AddRemove, Run: run, Epsilon: 0.1, Delta: 1e-7, Mark: m[:], Parts: parts})
+	_, err = w.ledger.Reserve(w.Context(), ledger.Reservation{Dataset: s.Dataset, Unit: "record", Adjacency: privacy.AddRemove, Run: run, Epsilon: 0.1, Delta: 1e-7, Mark: m[:], Parts: parts})
 	w.must(err)
 	_, err = o.Take(w.Context(), w.ledger, run)
 	w.must(err)

@@ -34,6 +34,7 @@ var trials = map[string]trial{
 	"audit":           {not: []string{"sotto audit examples/adult", "sotto audit examples/clinic/sotto.yaml --plant", "sotto audit --all"}, why: "minutes, and the second ends with exit code 1"},
 	"compare":         {not: []string{"sotto compare sotto.yaml"}, why: "tables of your own"},
 	"data info":       {before: "sotto data pack --schema examples/clinic/schema.yaml --data examples/clinic/patients.csv --out patients.pack"},
+	"data key":        {before: aTable + "\ncp patients.csv part1.csv"},
 	"data pack":       {before: "rm -f patients.pack\n" + aTable + "\ngzip patients.csv"},
 	"disclose":        {before: aRun + "\nssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519", not: []string{"sotto", "ssh-keygen"}, why: "a key of your own"},
 	"evaluate":        {before: aRun + "\ncp examples/clinic/heldout.csv test.csv", not: []string{"sotto evaluate --model runs/20261120-154800-0a1b2c3d --data visits.csv"}, why: "a table of your own"},

@@ -181,7 +181,7 @@ var table = map[string][]string{
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),
 
 	// What every run rests on, examined.
-	"run/doctor": {"internal/redact", "internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
+	"run/doctor": {"internal/redact", "internal/readfile", "internal/state", "internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
 
 	// Files that flags name.
 	"internal/newfile": {"internal/vfs"},
@@ -191,7 +191,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/internal/state"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -248,7 +249,7 @@ func tryLedger(path string, own, missing bool) error {
 	if missing {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := readfile.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("it cannot be written: %w", err)
 	}

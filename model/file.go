@@ -242,7 +242,7 @@ func write(disk vfs.FS, path string, f *File) error {
 	if buf.Len() > MaxFileBytes {
 		return fmt.Errorf("%d bytes are more than a model file may have (%d MiB)", buf.Len(), MaxFileBytes>>20)
 	}
-	return cause(newfile.ReplaceOn(disk, path, 0o644, buf.Bytes()))
+	return cause(newfile.ReplaceOn(disk, path, 0o600, buf.Bytes()))
 }
 
 // cause is err without its path, which the caller's message has already.

@@ -52,7 +52,7 @@ func TestFileRoundTrip(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the directory holds %v, %v; want the model alone", entries, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }

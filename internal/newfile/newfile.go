@@ -5,6 +5,7 @@ package newfile
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func (e *Error) Unwrap() error { return e.err }
 func fail(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
 // Write writes to the file that a flag names, or to w where it names none. A file appears as a
-// whole or not at all.
+// whole or not at all. Who may read it follows from the umask.
 func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return buffered(w, write)
@@ -98,7 +99,8 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(buffered(f, write), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	made := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text())
+	f, err := os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil { // no name was given
 		var cause *fs.PathError
 		if errors.As(err, &cause) {
@@ -107,7 +109,7 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		return fail("--%s: %s: found a folder that takes no file: %v", flag, filepath.Dir(path), err)
 	}
 	defer os.Remove(f.Name()) // does nothing after the rename
-	if err := errors.Join(buffered(f, write), f.Chmod(0o644), f.Close()); err != nil {
+	if err := errors.Join(buffered(f, write), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

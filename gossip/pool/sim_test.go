@@ -661,6 +661,9 @@ func (w *simWorld) leaves(owner int, key string, body []byte) {
 	if n, _ := fmt.Sscanf(key, "sum.%d.part.%d.%d", &who, &attempt, &sum); n < 3 || !o.honest {
 		return
 	}
+	if len(body) == ed25519.SignatureSize { // asks for the end where its stop is taken (transport.PutStop)
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(body) == ed25519.SignatureSize { // it asks for the end, where another has stored its stop

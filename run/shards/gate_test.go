@@ -16,7 +16,7 @@ import (
 
 // guarded is a run of dataset "other" on a worker of one shard, under a coordinator's ledger. It returns what coordinator and worker end with,
 // and what the worker's terminal says.
-func (s *site) guarded(out, coordinator, worker, rows string) (fit, work error, said string) {
+func (s *site) guarded(out, coordinator, worker, rows string) (said string, fit, work error) {
 	s.t.Helper()
 	schema, err := os.ReadFile(s.file("schema.yaml"))
 	s.must(err)
@@ -43,7 +43,7 @@ func (s *site) guarded(out, coordinator, worker, rows string) (fit, work error, 
 	for text := range warned {
 		said += text + "\n"
 	}
-	return fit, work, said
+	return said, fit, work
 }
 
 // Rows that a ledger protects do not pass on a worker under another name, whether the ledger is the coordinator's or the worker's machine's,
@@ -62,14 +62,14 @@ func TestWorkersAreGuarded(t *testing.T) {
 	more := s.file("more.csv")
 	s.must(os.WriteFile(more, append(line, '\n'), 0o600))
 	for name, rows := range map[string]string{"all": more, "half": s.parts[0]} {
-		fit, work, _ := s.guarded("by-coordinator-"+name, "owner.db", "none.db", rows)
+		_, fit, work := s.guarded("by-coordinator-"+name, "owner.db", "none.db", rows)
 		if !errors.Is(fit, access.ErrProtected) || !strings.Contains(fit.Error(), `"clinic"`) {
 			t.Errorf("%s: the coordinator ends with %v", name, fit)
 		}
 		if !errors.Is(work, access.ErrProtected) || strings.Contains(work.Error(), "clinic") {
 			t.Errorf("%s: the worker ends with %v", name, work)
 		}
-		fit, work, said := s.guarded("by-worker-"+name, "new.db", "owner.db", rows)
+		said, fit, work := s.guarded("by-worker-"+name, "new.db", "owner.db", rows)
 		if !errors.Is(fit, access.ErrProtected) || strings.Contains(fit.Error(), "clinic") {
 			t.Errorf("%s, protected at the worker: the coordinator ends with %v", name, fit)
 		}
@@ -77,7 +77,7 @@ func TestWorkersAreGuarded(t *testing.T) {
 			t.Errorf("%s, protected at the worker: it ends with %v and says %q", name, work, said)
 		}
 	}
-	if fit, work, _ := s.guarded("disjoint", "owner.db", "owner.db", s.file("heldout.csv")); fit != nil || work != nil {
+	if _, fit, work := s.guarded("disjoint", "owner.db", "owner.db", s.file("heldout.csv")); fit != nil || work != nil {
 		t.Errorf("other rows: %v, %v", fit, work)
 	}
 	l, err := ledger.Open(t.Context(), s.file("owner.db"))
@@ -109,10 +109,10 @@ func TestWorkersAreGuarded(t *testing.T) {
 	s.must(err)
 	fits := pack("fits.pack", access.Gate{PackKey: rowKey})
 	t.Setenv("XDG_STATE_HOME", state)
-	if fit, _, _ := s.guarded("foreign", "owner.db", "none.db", foreign); !errors.Is(fit, access.ErrCannotTell) {
+	if _, fit, _ := s.guarded("foreign", "owner.db", "none.db", foreign); !errors.Is(fit, access.ErrCannotTell) {
 		t.Errorf("a shard packed elsewhere: %v", fit)
 	}
-	if fit, _, _ := s.guarded("fits", "owner.db", "none.db", fits); fit != nil {
+	if _, fit, _ := s.guarded("fits", "owner.db", "none.db", fits); fit != nil {
 		t.Errorf("a shard packed with the coordinator's key: %v", fit)
 	}
 }

@@ -506,7 +506,7 @@ _WORDS = [
     (r"^(method|model)\.", r"\1_options: "),
     (r'^unknown field ("[^"]*"); the fields of (method|model) are (?:name, )?', r"\2_options: found \1; allowed are "),
     (r'^unknown field ("[^"]*"); the fields of disclosure are ', r"disclosure: found \1; allowed are "),
-    (r"^model: [a-z-]+: found a class weight of ", "class_weight: found "),
+    (r"^model: [a-z-]+: (a class weight is|class weights are) ", r"class_weight: \1 "),
     (r"^out: ", "run_dir: "),
     (r"^--([a-z]+): (\1: )?", r"\1: "),
     (r"^tune\.", ""),

@@ -11,6 +11,7 @@
         ├── BudgetError                 the lifetime budget is not enough
         ├── GuaranteeError              it would end the dataset's guarantee
         ├── ContentProtectedError       a dataset of the ledger protects these rows
+        ├── CannotCompareError          a packed table cannot be compared with protected rows
         ├── OverlapError                test rows are training rows
         ├── LedgerWitnessError          the ledger is missing, emptied, older or forked
         ├── StaleTokenError             a copy of the run's directory, or a second resume
@@ -65,6 +66,10 @@ class ContentProtectedError(PrivacyError):
     """A dataset of the ledger protects these rows, under this name or another one."""
 
 
+class CannotCompareError(PrivacyError):
+    """A packed table cannot be compared with protected rows, since another machine made its row hashes."""
+
+
 class OverlapError(PrivacyError):
     """Test rows are training rows."""
 
@@ -101,7 +106,7 @@ class PrivacyWarning(UserWarning):
 KINDS: dict[str, type[SottoError] | type[Interrupted]] = {
     "interrupted": Interrupted,
     "content-protected": ContentProtectedError,
-    "cannot-compare": ContentProtectedError,
+    "cannot-compare": CannotCompareError,
     "test-overlaps-training": OverlapError,
     "ledger-witness": LedgerWitnessError,
     "would-end-guarantee": GuaranteeError,

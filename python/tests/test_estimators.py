@@ -281,7 +281,7 @@ WRONG = [
     ({"hats": "many"}, None, None, 'hats: found "many"; allowed is'),
     ({"row_scaling": "what"}, None, None, 'row_scaling: found "what"'),
     ({"class_weight": {"x": 1}}, None, None, "class_weight: found 'x'; allowed are the classes False, True"),
-    ({"class_weight": {True: -1}}, None, None, "class_weight: found -1; allowed are numbers above 0"),
+    ({"class_weight": {True: -1}}, None, None, "class_weight: a class weight is -1; write finite numbers above 0"),
     ({"run_dir": CLINIC}, None, None, "run_dir: "),
     ({"schema": "none.yaml"}, FRAME, None, "schema: none.yaml: found no file to read"),
     ({"disclosure": {"purpos": ""}}, None, None, 'disclosure: found "purpos"; allowed are purpose'),

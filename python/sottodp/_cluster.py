@@ -31,6 +31,7 @@ from .preprocessing import warn_of_fitted_steps
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
 
 WAIT = 0.2  # seconds between two looks at a process
+_REFUSED = 3  # exit code of a worker whose rows the gate refuses
 _ALONE = 30  # seconds that a worker waits for its coordinator
 
 OTHER_ROWS = (
@@ -125,7 +126,14 @@ def work(
         (place / "spec.yaml").write_text(json.dumps({**json.loads(task.spec), "schema": str(place / "schema.yaml")}), encoding="utf-8")
         arguments = ["worker", str(place / "spec.yaml"), "--hub", task.address, "--key", "-", "--shard", f"{shard + 1}/{task.count}", "--data", rows.path]
         with Process(arguments, task.key, [rows.file.fileno()], place) as worker:
-            read = worker.says(r"^shard \d+/\d+: (connected to|waiting for the coordinator at) ", stop) is not None
+            began = time.monotonic()  # it reads once it has its coordinator
+
+            def lonely() -> bool:
+                return not worker.connected() and time.monotonic() > began + _ALONE
+
+            read = worker.says(r"^shard \d+/\d+: has its rows$", lambda: stop() or lonely()) is not None
+            if not read and worker.process.poll() is None and lonely():
+                raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; allowed is a network in which workers reach it")
             if not agree(read):
                 worker.end()
                 return Ended(shard, 0 if read else worker.process.returncode or 1, "" if read else worker.rest())
@@ -142,7 +150,7 @@ def work(
                     raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; allowed is a network in which workers reach it")
                 time.sleep(WAIT)
         code, text = worker.process.returncode, worker.rest()
-        if code == 0:
+        if code in (0, _REFUSED):  # the coordinator says on the driver why it refuses
             return Ended(shard, 0)
         raise Lost(f"shard {shard + 1} of {task.count}: {OTHER_ROWS if 'found other rows' in text else f'its worker ended with code {code}'}")
 
@@ -203,7 +211,7 @@ class Process:
 
     def connected(self) -> bool:
         """Whether a worker said last that it has its coordinator."""
-        return next((" connected to " in line for line in reversed(self._lines) if line.startswith("shard ")), False)
+        return next((" connected to " in line or line.rstrip().endswith(": has its rows") for line in reversed(self._lines) if line.startswith("shard ")), False)
 
     def rest(self) -> str:
         """What it said on standard error, once it has ended."""

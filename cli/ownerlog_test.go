@@ -93,7 +93,7 @@ func TestOwnerLog(t *testing.T) {
 	neighbor := newCluster(t, "94,13,many,16,25,former,oncology,none,no\n")
 	neighbor.must(os.WriteFile(neighbor.file("owner2.log"), nil, 0o644)) // a file that was there, and open to all
 	said, others := neighbor.run(nil)
-	want := []string{"waiting for the workers of 2 shards at ADDRESS\ndone\n", "shard 1/2: connected to ADDRESS\ndone\n", "shard 2/2: connected to ADDRESS\ndone\n"}
+	want := []string{"waiting for the workers of 2 shards at ADDRESS\ndone\n", "shard 1/2: connected to ADDRESS\nshard 1/2: has its rows\ndone\n", "shard 2/2: connected to ADDRESS\nshard 2/2: has its rows\ndone\n"}
 	if !slices.Equal(whole, want) || !slices.Equal(said, want) || !slices.Equal(codes, []int{0, 0, 0}) || !slices.Equal(others, codes) {
 		t.Errorf("one table: %v %q\nits neighbor: %v %q\nwant %q", codes, whole, others, said, want)
 	}
@@ -107,7 +107,16 @@ func TestOwnerLog(t *testing.T) {
 
 	// An error about a row, too: the command says only how it ended.
 	neighbor.must(os.WriteFile(neighbor.file("schema.yaml"), bytes.Replace(must(os.ReadFile(neighbor.file("schema.yaml"))), []byte("on_bad_row: drop"), []byte("on_bad_row: stop"), 1), 0o600))
-	w := sotto(t, "worker", neighbor.file("sotto.yaml"), "--hub", "127.0.0.1:1", "--key", neighbor.file("key"), "--index", "1", "--shards", "2", "--data", neighbor.file("part2.csv"), "--owner-log", neighbor.file("owner2.log"))
+	coordinator := sotto(t, "fit", neighbor.file("sotto.yaml"), "--out", neighbor.file("again"), "--workers", "127.0.0.1:0", "--shards", "2", "--key", neighbor.file("key"))
+	coordinator.Stderr = nil
+	pipe, err := coordinator.StderrPipe()
+	neighbor.must(err)
+	neighbor.must(coordinator.Start())
+	t.Cleanup(func() { coordinator.Process.Kill(); coordinator.Wait() })
+	line, err := bufio.NewReader(pipe).ReadString('\n')
+	neighbor.must(err)
+	url := strings.TrimSpace(strings.TrimPrefix(line, "waiting for the workers of 2 shards at "))
+	w := sotto(t, "worker", neighbor.file("sotto.yaml"), "--hub", url, "--quiet", "--key", neighbor.file("key"), "--index", "1", "--shards", "2", "--data", neighbor.file("part2.csv"), "--owner-log", neighbor.file("owner2.log"))
 	var out bytes.Buffer
 	w.Stdout, w.Stderr = &out, &out
 	w.Run()

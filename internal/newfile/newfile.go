@@ -5,7 +5,6 @@ package newfile
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,8 +98,13 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(buffered(f, write), f.Close())
 	}
-	made := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text())
-	f, err := os.OpenFile(made, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err == nil { // made again under the umask
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err == nil {
+		f, err = os.OpenFile(f.Name(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	}
 	if err != nil { // no name was given
 		var cause *fs.PathError
 		if errors.As(err, &cause) {

@@ -280,7 +280,7 @@ func TestBoundsRefused(t *testing.T) {
 		},
 		"no column whose bounds":       func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown", "min: 0, max: 1") },
 		"a finite number; values out":  func(o *BoundsOptions, _ string) { edit(t, o.Data, "u7,", "u7,x") },
-		"found no columns outcome; co": func(o *BoundsOptions, _ string) { edit(t, o.Schema, "name: income", "name: outcome") },
+		"found no columns outcome; further columns 2": func(o *BoundsOptions, _ string) { edit(t, o.Schema, "name: income", "name: outcome") },
 		"bounds: unknown on one line":  func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown}", "bounds:\n      unknown}") },
 	} {
 		dir := t.TempDir()

@@ -278,10 +278,10 @@ func TestBoundsRefused(t *testing.T) {
 			edit(t, o.Schema, "rows: 40", "rows: 41")
 			o.Adjacency = "replace-one"
 		},
-		"no column whose bounds":       func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown", "min: 0, max: 1") },
-		"a finite number; values out":  func(o *BoundsOptions, _ string) { edit(t, o.Data, "u7,", "u7,x") },
+		"no column whose bounds":                      func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown", "min: 0, max: 1") },
+		"a finite number; values out":                 func(o *BoundsOptions, _ string) { edit(t, o.Data, "u7,", "u7,x") },
 		"found no columns outcome; further columns 2": func(o *BoundsOptions, _ string) { edit(t, o.Schema, "name: income", "name: outcome") },
-		"bounds: unknown on one line":  func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown}", "bounds:\n      unknown}") },
+		"bounds: unknown on one line":                 func(o *BoundsOptions, _ string) { edit(t, o.Schema, "bounds: unknown}", "bounds:\n      unknown}") },
 	} {
 		dir := t.TempDir()
 		file, table := openTable(t, dir, 40, 1)

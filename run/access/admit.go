@@ -66,8 +66,9 @@ func (a *admission) RowKey() *data.RowKey {
 	return a.gate.tables.key
 }
 
-// Admit implements data.Gate: it is the verdict.
+// Admit implements data.Gate: it is the verdict. After errOtherKey it is called again.
 func (a *admission) Admit(_ context.Context, c *data.Content) error {
+	a.also, a.encoded, a.like, a.o.void = nil, nil, apart, nil
 	if a.o.content = (&data.Content{Digest: c.Digest, Also: c.Also}); c.Parts != nil {
 		a.o.parts = c.Parts
 	}
@@ -236,7 +237,7 @@ type match struct {
 func (a *admission) matches() []match {
 	g := a.gate
 	if a.o.by[byName] != nil && a.o.by[byName].n == 0 {
-		return nil // nobody
+		return nil // no rows match nothing
 	}
 	var here [][sha256.Size]byte // the whole first
 	for _, d := range a.o.digests() {
@@ -267,8 +268,8 @@ func (a *admission) matches() []match {
 func (a *admission) together() [2]*hashes {
 	by := a.o.by
 	for _, o := range a.gate.opened {
-		if o.purpose == a.o.purpose {
-			for i := range by {
+		for i := range by {
+			if o.purpose == a.o.purpose && o.by[i] != nil && by[i] != nil {
 				by[i] = union(o.by[i], by[i])
 			}
 		}

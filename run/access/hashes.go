@@ -134,7 +134,7 @@ const (
 // together (ADR 63), as a share of either.
 func compare(train, test *hashes) likeness {
 	if train.n == 0 || test.n == 0 {
-		return apart // nobody
+		return apart // no rows
 	}
 	a, b := train.sketch(), test.sketch()
 	end := min(a.Last, b.Last)

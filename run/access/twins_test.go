@@ -120,7 +120,7 @@ func TestParts(t *testing.T) {
 	w.charge("clinic", w.file("patients.csv", rows(0, 4000)), "paid")
 	first, scored := false, 0
 	score := func(i int) error {
-		text := rows(80*i, 80*i+80) + strings.TrimPrefix(rows(10000+5000*i, 12150+5000*i), "x,name,y\n")
+		text := rows(80*i, 80*i+80) + strings.TrimPrefix(rows(10000+6000*i, 15000+6000*i), "x,name,y\n")
 		g := w.gate()
 		g.Unprotected = true
 		_, err := w.open(g, Score, "public", w.file(fmt.Sprintf("part%d.csv", i), text), "r")
@@ -143,6 +143,23 @@ func TestParts(t *testing.T) {
 	}
 	if w.void("clinic") != nil {
 		t.Error("recorded")
+	}
+}
+
+// The tables of a simulation are one table: parts that are each below 5 % are refused together, whether scored or not.
+func TestOwnersAreOneTable(t *testing.T) {
+	w := newWorld(t)
+	w.charge("clinic", w.file("patients.csv", rows(0, 4000)), "paid")
+	g := w.gate()
+	var err error
+	opened := 0
+	for i := 0; i < 20 && err == nil; i++ {
+		text := rows(80*i, 80*i+80) + strings.TrimPrefix(rows(10000+6000*i, 15000+6000*i), "x,name,y\n")
+		_, err = w.open(g, Simulate, "public", w.file(fmt.Sprintf("owner%d.csv", i), text), "")
+		opened++
+	}
+	if !errors.Is(err, ErrProtected) || opened < 2 {
+		t.Errorf("the %d. of twenty owners with 2 %% of a protected table each: %v", opened, err)
 	}
 }
 

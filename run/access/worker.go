@@ -183,7 +183,7 @@ func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schem
 		o.by[i] = union(by[i]...)
 	}
 	c := &data.Content{Digest: digest}
-	if o.by[byName] != nil && o.by[byName].n > 0 { // no rows belong to nobody
+	if o.by[byName] != nil && o.by[byName].n > 0 { // otherwise all empty tables would be one
 		c.Also = [][sha256.Size]byte{sum.Digest()}
 	}
 	in := admission{gate: g, o: o, path: "the workers' rows"}

@@ -87,6 +87,20 @@ func TestWorkersAreGuarded(t *testing.T) {
 		t.Errorf("dataset other after one admitted run: %+v, %v", other, err)
 	}
 
+	// Where the spec's ledger is not on the worker's machine, the user's own one there is asked.
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	spec = s.spec("own", sgd)
+	spec.Ledger, spec.Test = "", ""
+	job, err = run.Prepare(spec)
+	s.must(err)
+	_, _, err = run.Fit(t.Context(), job, run.Env{Workers: 1})
+	s.must(err)
+	if said, fit, work := s.guarded("by-default", "new.db", "none.db", more); !errors.Is(fit, access.ErrProtected) || !errors.Is(work, access.ErrProtected) || !strings.Contains(said, `"clinic"`) {
+		t.Errorf("protected in the worker's own ledger: %v, %v, %q", fit, work, said)
+	}
+
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+
 	// A shard that was packed on its own machine cannot be compared; one under the coordinator's key can.
 	key := s.file("row.key")
 	s.must(access.WriteKey(key))

@@ -116,6 +116,9 @@ func TestUnitsThatStraddle(t *testing.T) {
 	fit("a patient in the test table", "a patient who has rows to train on too", nil, s.parts...)
 	s.write("heldout.csv", visits(600, 700))
 
+	many := s.write("many.csv", visits(600, 5000)) // fewer than the load limit of eight times the schema's 600
+	fit("many more units than the schema says", "shard 2 of 2: found many more units", []int{1}, s.write("few.csv", visits(0, 50)), many)
+
 	schema, err := data.LoadSchema(spec)
 	s.must(err)
 	gate := access.Gate{Dropped: run.Dropped(nil, false)}

@@ -277,7 +277,10 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 		}
 		err = &RowsError{err}
 	}()
-	gate, err := run.Gate(ctx, w.Spec.Ledger, true, w.Warn) // the coordinator reserves, in its own ledger
+	gate, err := run.Gate(ctx, w.Spec.Ledger, true, w.Warn)      // the coordinator reserves, in its own ledger
+	if err == nil && gate.Ledger == nil && w.Spec.Ledger != "" { // the spec names one of the coordinator's machine
+		gate, err = run.Gate(ctx, "", true, w.Warn)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -46,7 +45,7 @@ func (l *rowLimit) over(rows, units int) error {
 	case units > l.units:
 		return l.err
 	case l.grouped && rows > l.rows:
-		return &config.Error{File: l.err.File, Err: errors.New("the table has more than 8 times the rows of a unit that the schema declares, on average; correct unit.rows in the schema, which is public, if the table is right")}
+		return &config.Error{File: l.err.File, Err: fmt.Errorf("the table has more than %d times the rows of a unit that the schema declares, on average; correct unit.rows in the schema, which is public, if the table is right", loadFactor)}
 	}
 	return nil
 }

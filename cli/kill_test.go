@@ -352,8 +352,16 @@ func (k *killing) pack(table []string) {
 	if err := os.WriteFile(big, slices.Concat(head, []byte("\n"), bytes.Repeat(body, 25)), 0o600); err != nil {
 		k.t.Fatal(err)
 	}
+	declared, err := os.ReadFile(table[3])
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	schema := filepath.Join(k.home, "big.yaml")
+	if err := os.WriteFile(schema, bytes.Replace(declared, []byte("rows: 4000 "), []byte("rows: 100000 "), 1), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
 	pack := func(out string, more ...string) []string {
-		return append([]string{"data", "pack", "--schema", table[3], "--data", big, "--out", out}, more...)
+		return append([]string{"data", "pack", "--schema", schema, "--data", big, "--out", out}, more...)
 	}
 	whole := filepath.Join(k.dir, "whole.pack")
 	k.measure(pack(whole)...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/party"
@@ -54,6 +56,7 @@ goes to another file and names the one that it replaces by --supersedes.`,
 					}
 				}
 			}
+			o := disclosure.Options{Made: program(), Supersedes: supersedes}
 			sign := func([]byte) ([]byte, error) { return nil, nil }
 			if keyFile != "" {
 				key, err := disclosure.ReadKey(keyFile)
@@ -61,8 +64,8 @@ goes to another file and names the one that it replaces by --supersedes.`,
 					return inputOf(err)
 				}
 				sign = func(text []byte) ([]byte, error) { return disclosure.Sign(key, text) }
+				o.Made.Signer = ssh.FingerprintSHA256(key.PublicKey())
 			}
-			o := disclosure.Options{Made: program(), Supersedes: supersedes}
 			if spec != "" {
 				s, err := run.LoadSpec(spec, nil)
 				if err != nil {
@@ -126,11 +129,11 @@ goes to another file and names the one that it replaces by --supersedes.`,
 
 // disclose makes the disclosure of a run that verifies.
 func disclose(ctx context.Context, dir, where string, o disclosure.Options) (*disclosure.Document, error) {
-	where, err := disclosure.Where(dir, where)
+	info, err := runlog.ReadInfo(dir)
 	if err != nil {
-		return nil, inputOf(err)
+		return nil, &run.InputError{Err: err}
 	}
-	l, err := run.ViewLedger(ctx, where)
+	l, err := run.ViewLedger(ctx, cmp.Or(where, info.Ledger))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 func verifyCommand() *cobra.Command {
@@ -21,10 +24,11 @@ func verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify DIR [DIR...]",
 		Short: "Check a finished run from its files alone",
-		Long: `Verify reads a finished run directory and no data. It checks that all files are as the run left them, that the
-charges follow the plan and fit the budget, that every release was charged, and that the method, replayed from the
-releases, gives the model. With --ledger it also checks the reservation, the settlement and the hashes of all files in that
-ledger. Without it, a person who can write the directory can write files that fit each other.
+		Long: `Verify reads a finished run directory and no data. It checks that the charges follow the plan and fit the budget, that
+every release was charged, and that the method, replayed from the releases, gives the model. In the ledger that the run
+names, if it is at hand, it also checks the reservation, the settlement and the hashes of all files; --ledger PLACE names one
+that you trust. Without a ledger, a person who can write the directory can write files that fit each other, and the report
+is compared with the page that this program makes, which another build may make differently. What was not checked is named.
 
 Of the directory of a private evaluation (sotto evaluate) it checks that the figures follow from the noisy answers, and
 that what was asked costs no more than what was charged.
@@ -35,8 +39,8 @@ each release is what the sums in the directory give. With the directories of mor
 their sums; with those of all it adds up their masked parts again, and so finds a hub that added otherwise.
 
 --disclosure FILE checks a disclosure (sotto disclose) against the run, and against the ledger up to the entry that the
-disclosure names; without --ledger against the ledger of the run, if that is at hand. If FILE.sig is there, it checks the
-signature, and with --signer KEY.pub that this key signed.
+disclosure names. If FILE.sig is there, it checks the
+signature, and with --signer KEY.pub that this key signed. A file that says who signed it must have that signature.
 
 --claim is for lab runs of second-order methods: it computes the claimed bounds from the rows, without noise. The
 ledger records this access; if the dataset has a guarantee, the access needs --void.
@@ -59,22 +63,18 @@ Exit code 0: all holds; 1: something does not.`,
 				}
 			}
 			var l *ledger.Ledger
+			var without string
+			var err error
 			if where != "" {
-				var err error
-				if l, err = run.ViewLedger(c.Context(), where); err != nil {
-					return err
-				}
+				l, err = run.ViewLedger(c.Context(), where)
+			} else {
+				l, without, err = run.OwnLedger(c.Context(), args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if l != nil {
 				defer l.Close()
-			} else if file != "" {
-				place, err := disclosure.Where(args[0], "")
-				if err != nil {
-					return inputOf(err)
-				}
-				if l, err = run.ViewLedger(c.Context(), place); err == nil { // otherwise what it would show is not checked
-					defer l.Close()
-				} else if l = nil; !as[*run.InputError](err) {
-					return err
-				}
 			}
 			verify := party.Verify
 			if run.IsEvaluation(args[0]) {
@@ -83,6 +83,17 @@ Exit code 0: all holds; 1: something does not.`,
 			found, err := verify(c.Context(), args[0], l)
 			if err != nil {
 				return err
+			}
+			sealed := false
+			for i := range found {
+				f := &found[i]
+				if f.Skipped && f.What == "ledger" && without != "" {
+					f.Detail += "; " + without
+				}
+				sealed = sealed || f.What == "seal" && !f.Skipped
+			}
+			if !sealed {
+				found = append(found, page(args[0])...)
 			}
 			if len(args) > 1 {
 				f, err := party.VerifySums(args...)
@@ -117,11 +128,34 @@ Exit code 0: all holds; 1: something does not.`,
 			return v.Err(args[0])
 		},
 	}
-	c.Flags().StringVar(&where, "ledger", "", "also check what this ledger knows of the run")
+	c.Flags().StringVar(&where, "ledger", "", "the ledger that is asked (default: the one that the run names, if it is at hand)")
 	c.Flags().StringVar(&file, "disclosure", "", "also check this disclosure of the run")
 	c.Flags().StringVar(&signer, "signer", "", "with --disclosure: the public key that must have signed it")
 	c.Flags().BoolVar(&claim, "claim", false, "lab runs: compute the claimed bounds from the rows")
 	c.Flags().BoolVar(&void, "void", false, "with --claim: "+voids)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// page checks the report of a run of which no ledger holds a seal. A network's owner and an evaluation have none.
+func page(dir string) []run.Finding {
+	info, err := runlog.ReadInfo(dir)
+	if err != nil || info.Network != "" {
+		return nil
+	}
+	f := run.Finding{What: runlog.ReportFile, Holds: true}
+	same, err := report.Compare(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Skipped, f.Detail = true, "not checked: it is not there; a ledger's seal would show whether the run wrote it"
+	case err != nil:
+		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: %v", err)
+	case same:
+		f.Detail = "this program makes the same page from the other files; what it says of the dataset's whole life only the ledger gives"
+	case run.SameBuild(info):
+		f.Holds, f.Detail = false, "it was changed: this program, which made the run, makes another page from the other files"
+	default:
+		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: it is not the page that this program makes; it was changed, or Sotto %s, which made it, is another build", info.Version)
+	}
+	return []run.Finding{f}
 }

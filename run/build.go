@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
@@ -73,6 +74,16 @@ func ThisBuild() Build {
 		}
 	}
 	return b
+}
+
+// SameBuild says that this program is the build that made the run. It is false where versions do not tell builds apart.
+func SameBuild(info *runlog.Info) bool {
+	return sameBuild(info, ThisBuild())
+}
+
+func sameBuild(info *runlog.Info, b Build) bool {
+	told := b.Version != "(devel)" && !strings.Contains(b.Version, "+dirty")
+	return told && info.Version == b.Version && info.Build == b.Program && info.Go == b.Go && info.Platform == b.Platform && info.Kernels == b.Kernels
 }
 
 // Text prints it for people.

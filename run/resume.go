@@ -630,6 +630,46 @@ func ViewLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.View)
 }
 
+// OwnLedger is ViewLedger for the ledger that a finished run or an evaluation itself names. Where that is not at hand, or is not the one that the run
+// saw, there is none, and why says so.
+func OwnLedger(ctx context.Context, dir string) (l *ledger.Ledger, why string, err error) {
+	var id, place, head string
+	if IsEvaluation(dir) {
+		e, err := runlog.ReadEvaluation(dir)
+		if err != nil {
+			return nil, "", &InputError{"", err}
+		}
+		id, place = e.ID, e.Ledger
+	} else {
+		info, err := runlog.ReadInfo(dir)
+		if err != nil {
+			return nil, "", &InputError{"", err}
+		}
+		if info.Lab {
+			return nil, "", nil // nothing is reserved for it
+		}
+		id, place, head = info.ID, info.Ledger, info.LedgerHead
+	}
+	if place == "" {
+		return nil, "the directory names no ledger", nil
+	}
+	if l, err = ViewLedger(ctx, place); err != nil {
+		if ctx.Err() != nil {
+			return nil, "", err
+		}
+		return nil, fmt.Sprintf("the ledger that the directory names is not at hand (%v)", err), nil
+	}
+	_, err = l.Run(ctx, id)
+	if !errors.Is(err, ledger.ErrUnknownRun) {
+		return l, "", err
+	}
+	// A ledger with the entry that the run saw should know the run. Another machine may have another ledger at the same place.
+	if h, err := headOf(head); err == nil && l.Contains(ctx, h) == nil {
+		return l, "", nil
+	}
+	return nil, fmt.Sprintf("%s, which the directory names, knows neither it nor the ledger entry before it, so it may be another machine's", l.Where()), l.Close()
+}
+
 func reachLedger(ctx context.Context, where string, open func(context.Context, string) (*ledger.Ledger, error)) (*ledger.Ledger, error) {
 	l, err := open(ctx, where)
 	switch {

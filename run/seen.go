@@ -40,9 +40,9 @@ func VerifyLedger(ctx context.Context, w io.Writer, l *ledger.Ledger, dirs []str
 			fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", dir)
 			continue
 		}
-		var h ledger.Head
-		if _, err := fmt.Sscanf(info.LedgerHead, "%d %s", &h.Seq, &h.Hash); err != nil {
-			return inputError("", "%s: %s: ledger_head: found %q; allowed is the number of an entry and its hash", dir, runlog.InfoFile, info.LedgerHead)
+		h, err := headOf(info.LedgerHead)
+		if err != nil {
+			return inputError("", "%s: %s: %v", dir, runlog.InfoFile, err)
 		}
 		err = l.Contains(ctx, h)
 		var broken *ledger.ChainError
@@ -60,6 +60,14 @@ func VerifyLedger(ctx context.Context, w io.Writer, l *ledger.Ledger, dirs []str
 		return fmt.Errorf("%s does not hold what these runs saw: %s", l.Where(), strings.Join(lacks, ", "))
 	}
 	return nil
+}
+
+// headOf reads ledger_head of a run.
+func headOf(text string) (h ledger.Head, err error) {
+	if _, err := fmt.Sscanf(text, "%d %s", &h.Seq, &h.Hash); err != nil {
+		return h, fmt.Errorf("ledger_head: found %q; it is the number of an entry and its hash", text)
+	}
+	return h, nil
 }
 
 // below lists the run directories among dirs and directly below them. It is an error if a dir has none.

@@ -26,7 +26,7 @@ import (
 )
 
 // WithoutLedger is the finding of a verification without a ledger.
-const WithoutLedger = "not checked against a ledger: anyone who can write the directory can write all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
+const WithoutLedger = "not checked against a ledger, so anyone who can write the directory can have written all of its files to fit each other; --ledger PLACE compares them with what the ledger holds"
 
 // A Verification checks one finished run directory. Verify makes one for a run; package gossip/party
 // makes one for an owner's run in a network.

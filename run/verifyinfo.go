@@ -83,7 +83,7 @@ func (v *Verification) written(want *runlog.Info) error {
 	if v.Info.Network == "" && (v.Info.Test == "") != (v.Info.Result == nil || v.Info.Result.Test == nil) && !v.noModel() {
 		other = append(other, "test")
 	}
-	detail := "every field that follows from the schema, the configuration, the record or its replay is what they give"
+	detail := "every field that follows from the schema, the configuration, the record or its replay is what they give; times, versions, names of files and test scores follow from nothing, and only a ledger's seal covers them"
 	if len(other) > 0 {
 		slices.Sort(other)
 		other = slices.Compact(other)
@@ -313,7 +313,7 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	}
 	seal := known.Settlement.Seal
 	if len(seal) == 0 {
-		v.Say("seal", true, "not sealed: the run was settled by a version of Sotto that did not seal its files")
+		v.Findings = append(v.Findings, Finding{What: "seal", Holds: true, Skipped: true, Detail: "not sealed: the run was settled by a version of Sotto that did not seal its files"})
 		return nil
 	}
 	now, err := v.final()

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -39,7 +40,7 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 	if err != nil {
 		return nil, err
 	}
-	again, _, err := r.facts()
+	again, curve, err := r.facts()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,38 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 		from = "given after the run; they follow from nothing, and are taken as they are"
 	}
 	say("statements", same, "of people, %s; %d are not stated", from, len(d.Statements.Missing))
-	return append(found, signatures(file, text, signer)...), nil
+	d.curve = curve
+	found = append(found, r.made(d, program), signature("signature", file, text, d.Made.Signer, signer))
+	if d.Supersedes != nil {
+		found = append(found, Finding{What: "supersedes", Holds: true, Skipped: true, Detail: "not checked: the disclosure that this one corrects is named by its hash, and not given"})
+	}
+	return append(found, checkPage(d, file, text, signer, program)...), nil
+}
+
+// made checks when and by which program the disclosure says it was made.
+func (r *finished) made(d *Document, program Made) Finding {
+	f := Finding{What: "made", Holds: true}
+	m := d.Made
+	at, err := time.Parse(time.RFC3339, m.At)
+	var wrong []string
+	if err != nil || at.Before(r.info.Finished.Truncate(24*time.Hour)) {
+		wrong = append(wrong, "at")
+	}
+	if m.Binary == "" || m.Binary != program.Binary {
+		f.Skipped, f.Detail = true, "not checked: another program than this one made it, so what it says of itself is taken as it is: version, commit, go, platform, kernels, binary, and the time of the day"
+	} else {
+		for _, x := range []struct{ name, was, is string }{{"version", m.Version, program.Version}, {"commit", m.Commit, program.Commit},
+			{"go", m.Go, program.Go}, {"platform", m.Platform, program.Platform}} {
+			if x.was != x.is {
+				wrong = append(wrong, x.name)
+			}
+		}
+		f.Detail = "by this program, with its version, commit, Go and platform, and not before the day of the run; the time of the day and kernels are taken as they are"
+	}
+	if len(wrong) > 0 {
+		return Finding{What: "made", Detail: "does not fit the run, or this program, whose hash it has: " + strings.Join(wrong, ", ")}
+	}
+	return f
 }
 
 func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was Lifetime, say func(string, bool, string, ...any)) error {
@@ -179,25 +211,42 @@ func differing(a, b any) ([]string, error) {
 	return list, nil
 }
 
-// signatures checks the signature of the file, and that of the page beside it where that has one.
-func signatures(file string, text []byte, signer ssh.PublicKey) []Finding {
-	found := []Finding{signature("signature", file, text, signer)}
-	page := PageOf(file)
-	shown, err := readfile.All(page, readfile.Page)
+// checkPage checks the page beside the file, if one is there: that it is the file's, and its signature where it has one, or the file says that it was
+// signed.
+func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, program Made) []Finding {
+	name := PageOf(file)
+	shown, err := readfile.All(name, readfile.Page)
 	if err != nil {
-		return found // there is none to read
+		return nil // there is none to read
 	}
-	if _, err := readfile.All(page+SignatureSuffix, readfile.Short); errors.Is(err, fs.ErrNotExist) {
-		signer = nil // a person may sign the file alone
+	f := Finding{What: "page", Holds: true, Detail: filepath.Base(name) + " is the page of " + filepath.Base(file)}
+	again, err := d.Render(text)
+	switch {
+	case err != nil:
+		f.Holds, f.Detail = false, err.Error()
+	case bytes.Equal(shown, again):
+	case d.Made.Binary != "" && d.Made.Binary == program.Binary:
+		f.Holds, f.Detail = false, filepath.Base(name)+" is not the page that this program, which made it, makes of "+filepath.Base(file)
+	default:
+		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: %s is not the page that this program makes of %s; it was changed, or another build made it", filepath.Base(name), filepath.Base(file))
 	}
-	return append(found, signature("page", page, shown, signer))
+	if _, err := readfile.All(name+SignatureSuffix, readfile.Short); errors.Is(err, fs.ErrNotExist) {
+		if d.Made.Signer == "" {
+			return []Finding{f} // a person may sign the file alone
+		}
+		signer = nil // the finding names the key that it asks for
+	}
+	return []Finding{f, signature("signature", name, shown, d.Made.Signer, signer)}
 }
 
-func signature(what, file string, text []byte, signer ssh.PublicKey) Finding {
+// signature checks that of a file. A key that must have signed is given by its fingerprint in the disclosure, by the caller, or both.
+func signature(what, file string, text []byte, named string, signer ssh.PublicKey) Finding {
 	armored, err := readfile.All(file+SignatureSuffix, readfile.Short)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && named != "":
+		return Finding{What: what, Detail: fmt.Sprintf("%s is not there, and the disclosure says that key %s signed it", filepath.Base(file)+SignatureSuffix, named)}
 	case errors.Is(err, fs.ErrNotExist) && signer == nil:
-		return Finding{What: what, Holds: true, Skipped: true, Detail: filepath.Base(file) + " is not signed"}
+		return Finding{What: what, Holds: true, Skipped: true, Detail: "not checked: " + filepath.Base(file) + " is not signed, so nothing shows who made it"}
 	case errors.Is(err, fs.ErrNotExist):
 		return Finding{What: what, Detail: fmt.Sprintf("%s is not there, and --signer asks for it", filepath.Base(file)+SignatureSuffix)}
 	case err != nil:
@@ -207,6 +256,8 @@ func signature(what, file string, text []byte, signer ssh.PublicKey) Finding {
 	switch {
 	case err != nil:
 		return Finding{What: what, Detail: fmt.Sprintf("%s: %v", filepath.Base(file)+SignatureSuffix, err)}
+	case named != "" && ssh.FingerprintSHA256(key) != named:
+		return Finding{What: what, Detail: fmt.Sprintf("%s is signed by key %s, and the disclosure says by %s", filepath.Base(file), ssh.FingerprintSHA256(key), named)}
 	case signer != nil && !bytes.Equal(key.Marshal(), signer.Marshal()):
 		return Finding{What: what, Detail: fmt.Sprintf("%s is signed by key %s, not by %s", filepath.Base(file), ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(signer))}
 	case signer != nil:

@@ -7,7 +7,6 @@
 package disclosure
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -226,6 +225,7 @@ type Made struct {
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`
 	Binary   string `json:"binary,omitempty"` // SHA-256 of the program
+	Signer   string `json:"signer,omitempty"` // fingerprint of the key that signs the file and its page; empty: none did when it was made
 }
 
 // Superseded is the disclosure that another one corrects.
@@ -559,13 +559,4 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 	}
 	t.Sharing, t.Words = h.Facts.Sharing, report.LifetimeWords(h)
 	return t, nil
-}
-
-// Where a run's ledger is: the one named, or the one in which the run was reserved.
-func Where(dir, named string) (string, error) {
-	info, err := runlog.ReadInfo(dir)
-	if err != nil {
-		return "", &InputError{err}
-	}
-	return cmp.Or(named, info.Ledger), nil
 }

@@ -15,8 +15,10 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -47,6 +49,9 @@ var ErrPart = errors.New("an owner's run directory has no report; `sotto verify`
 func Build(dir string) ([]byte, error) {
 	return makePage(dir, "recomputed from the run log when this page was made, and not verified", nil, nil)
 }
+
+// byItself says how the page came to be that a run writes when it ends.
+const byItself = "written by the run itself when it ended"
 
 func makePage(dir, how string, broken []string, life *ledger.History) ([]byte, error) {
 	info, err := runlog.ReadInfo(dir)
@@ -88,11 +93,28 @@ func makePage(dir, how string, broken []string, life *ledger.History) ([]byte, e
 // Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole. If life is not nil, the page says
 // what the ledger holds of the dataset.
 func Write(dir string, life *ledger.History) error {
-	b, err := makePage(dir, "written by the run itself when it ended", nil, life)
+	b, err := makePage(dir, byItself, nil, life)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return newfile.Replace(filepath.Join(dir, runlog.ReportFile), 0o600, b)
+}
+
+// ofLife are the parts of a page that a ledger gives.
+var ofLife = regexp.MustCompile(`(?s)<dt>(<a href="#life">)?The dataset’s whole life(</a>)?</dt><dd>.*?</dd>|\n<li><a href="#life">[^\n]*|\n<section id="life">.*?</section>`)
+
+// Compare reports whether report.html in dir is the page that this program makes of the other files. What it says of the dataset's whole
+// life, which a ledger gives, is left out.
+func Compare(dir string) (same bool, err error) {
+	was, err := readfile.All(filepath.Join(dir, runlog.ReportFile), readfile.Page)
+	if err != nil {
+		return false, err
+	}
+	now, err := makePage(dir, byItself, nil, nil)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(ofLife.ReplaceAll(was, nil), ofLife.ReplaceAll(now, nil)), nil
 }
 
 // Rebuild makes the page again, with what a verification of the run found not to hold at its top, and returns its

@@ -980,7 +980,7 @@ func TestSumOfOwnersIsDisclosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	made := disclosure.Made{At: "2026-11-27T12:00:00Z", Version: info.Version, Platform: info.Platform, Kernels: info.Kernels, Go: info.Go}
+	made := disclosure.Made{At: info.Finished.UTC().Format(time.RFC3339), Version: info.Version, Platform: info.Platform, Kernels: info.Kernels, Go: info.Go}
 	d, err := disclosure.Make(t.Context(), dir, l, disclosure.Options{Made: made})
 	if err != nil {
 		t.Fatal(err)

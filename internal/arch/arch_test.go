@@ -197,23 +197,24 @@ var table = map[string][]string{
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
 
 	// Helpers of tests: see helpers.
-	"data/datatest":     {"data"},
-	"schema/schematest": {},
-	"internal/needs":    {"postgres"},
-	"internal/relay":    {},
-	"internal/leaves":   {},
-	"internal/race":     {},
-	"internal/tasks":    {},
-	"internal/simdisk":  {"internal/vfs"},
-	"internal/proofs":   {},
-	"model/modeltest":   {"data", "model"},
-	"paper/papertest":   {"paper", "internal/needs"},
-	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report"}),
+	"data/datatest":      {"data"},
+	"schema/schematest":  {},
+	"internal/crossings": {},
+	"internal/needs":     {"postgres"},
+	"internal/relay":     {},
+	"internal/leaves":    {},
+	"internal/race":      {},
+	"internal/tasks":     {},
+	"internal/simdisk":   {"internal/vfs"},
+	"internal/proofs":    {},
+	"model/modeltest":    {"data", "model"},
+	"paper/papertest":    {"paper", "internal/needs"},
+	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"data/datatest", "schema/schematest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
+var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}

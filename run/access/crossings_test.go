@@ -1,9 +1,6 @@
 package access
 
 import (
-	"bytes"
-	"compress/gzip"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,19 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parquet-go/parquet-go"
-	_ "modernc.org/sqlite"
-
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/crossings"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 
 // The factors of the crossings. Each row of the array has one value of each.
-var crossings = [4][]string{
+var factors = [][]string{
 	{"train", "test", "score", "lab", "simulate", "verify", "check", "predict", "pack", "worker", "party"},
 	{"csv", "semicolons", "gzip", "parquet", "jsonl", "sqlite", "packed", "packed elsewhere", "files", "shards"},
-	{"same", "reordered", "one more", "one less", "half", "columns reordered", "4 %", "disjoint"},
+	crossings.Relations,
 	{"own name", "another name", "another ledger", "another state"},
 }
 
@@ -40,76 +35,8 @@ func senseless(purpose, form, relation string) string {
 	return ""
 }
 
-// pairwise covers each pair of values that makes sense, greedily: each row takes the crossing with most pairs that no row has.
-func pairwise() (rows [][4]string) {
-	var all [][4]string
-	for _, p := range crossings[0] {
-		for _, f := range crossings[1] {
-			for _, r := range crossings[2] {
-				for _, l := range crossings[3] {
-					if senseless(p, f, r) == "" {
-						all = append(all, [4]string{p, f, r, l})
-					}
-				}
-			}
-		}
-	}
-	type pair struct {
-		i, j int
-		a, b string
-	}
-	seen := map[pair]bool{}
-	fresh := func(row [4]string) (pairs []pair) {
-		for j := range row {
-			for i := range j {
-				if p := (pair{i, j, row[i], row[j]}); !seen[p] {
-					pairs = append(pairs, p)
-				}
-			}
-		}
-		return pairs
-	}
-	for {
-		var best []pair
-		var row [4]string
-		for _, c := range all {
-			if pairs := fresh(c); len(pairs) > len(best) {
-				best, row = pairs, c
-			}
-		}
-		if best == nil {
-			return rows
-		}
-		for _, p := range best {
-			seen[p] = true
-		}
-		rows = append(rows, row)
-	}
-}
-
-// crossed are the ids of the rows; those of the protected table are 0 to 299.
-func crossed(relation string) (ids []int) {
-	from, to := 0, 300
-	switch relation {
-	case "one more":
-		to = 301
-	case "one less":
-		to = 299
-	case "half":
-		to = 150
-	case "4 %":
-		from, to = 288, 588
-	case "disjoint":
-		from, to = 1000, 1300
-	}
-	for i := from; i < to; i++ {
-		ids = append(ids, i)
-	}
-	if relation == "reordered" {
-		slices.Reverse(ids)
-	}
-	return ids
-}
+// crossedRows is the size of the protected table.
+const crossedRows = 300
 
 func crossedSchema(t *testing.T, dataset, form string) *schema.Schema {
 	t.Helper()
@@ -117,7 +44,7 @@ func crossedSchema(t *testing.T, dataset, form string) *schema.Schema {
 	if form == "semicolons" {
 		text += "format: {delimiter: \";\"}\n"
 	}
-	s, err := schema.Parse("s", []byte(text+"columns:\n  - {name: x, type: numeric, min: 0, max: 2000}\n  - {name: y, type: label, classes: [no, yes]}\n"))
+	s, err := schema.Parse("s", []byte(text+"columns:\n  - {name: x, type: numeric, min: 0, max: 20000}\n  - {name: y, type: label, classes: [no, yes]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,98 +54,28 @@ func crossedSchema(t *testing.T, dataset, form string) *schema.Schema {
 // written writes rows in a form, and returns the paths: several for shards.
 func (w *world) written(form, relation string) []string {
 	w.Helper()
-	ids := crossed(relation)
-	type record struct {
-		X int64  `parquet:"x" json:"x"`
-		Y string `parquet:"y" json:"y"`
+	plain := form
+	if strings.HasPrefix(form, "packed") {
+		plain = "csv"
 	}
-	type turned struct {
-		Y string `parquet:"y"`
-		X int64  `parquet:"x"`
+	paths, err := crossings.Of(relation, crossedRows).Write(w.dir, plain)
+	w.must(err)
+	switch {
+	case form == "files":
+		return []string{strings.Join(paths, data.Plus)}
+	case plain == form:
+		return paths
 	}
-	y := func(i int) string { return []string{"no", "yes"}[i%2] }
-	columns := []string{"x", "y"}
-	if relation == "columns reordered" {
-		columns = []string{"y", "x"}
+	here, dst := os.Getenv("XDG_STATE_HOME"), filepath.Join(w.dir, "t.pack")
+	gate := w.gate()
+	if form == "packed elsewhere" {
+		w.Setenv("XDG_STATE_HOME", w.TempDir())
+		gate.Ledger = nil
 	}
-	text := func(ids []int, comma string) string {
-		s := strings.Join(columns, comma) + "\n"
-		for _, i := range ids {
-			if columns[0] == "x" {
-				s += fmt.Sprintf("%d%s%s\n", i, comma, y(i))
-			} else {
-				s += fmt.Sprintf("%s%s%d\n", y(i), comma, i)
-			}
-		}
-		return s
-	}
-	switch form {
-	case "semicolons":
-		return []string{w.file("t.csv", text(ids, ";"))}
-	case "gzip":
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		z.Write([]byte(text(ids, ",")))
-		w.must(z.Close())
-		return []string{w.file("t.csv.gz", b.String())}
-	case "jsonl":
-		var s strings.Builder
-		for _, i := range ids {
-			fmt.Fprintf(&s, "{\"x\": %d, \"y\": %q}\n", i, y(i))
-		}
-		return []string{w.file("t.jsonl", s.String())}
-	case "parquet":
-		var b bytes.Buffer
-		var err error
-		if columns[0] == "x" {
-			var rows []record
-			for _, i := range ids {
-				rows = append(rows, record{int64(i), y(i)})
-			}
-			err = parquet.Write(&b, rows)
-		} else {
-			var rows []turned
-			for _, i := range ids {
-				rows = append(rows, turned{y(i), int64(i)})
-			}
-			err = parquet.Write(&b, rows)
-		}
-		w.must(err)
-		return []string{w.file("t.parquet", b.String())}
-	case "sqlite":
-		path := filepath.Join(w.dir, "t.db")
-		db, err := sql.Open("sqlite", path)
-		w.must(err)
-		tx, err := db.Begin()
-		w.must(err)
-		_, err = tx.Exec("CREATE TABLE t (" + strings.Join(columns, ", ") + ")")
-		w.must(err)
-		for _, i := range ids {
-			_, err = tx.Exec("INSERT INTO t (x, y) VALUES (?, ?)", i, y(i))
-			w.must(err)
-		}
-		w.must(errors.Join(tx.Commit(), db.Close()))
-		return []string{"sqlite:" + path + "?table=t"}
-	case "packed", "packed elsewhere":
-		here, dst := os.Getenv("XDG_STATE_HOME"), filepath.Join(w.dir, "t.pack")
-		gate := w.gate()
-		if form == "packed elsewhere" {
-			w.Setenv("XDG_STATE_HOME", w.TempDir())
-			gate.Ledger = nil
-		}
-		_, err := gate.Pack(w.Context(), crossedSchema(w.T, "clinic", form), w.file("t.csv", text(ids, ",")), dst, data.Options{})
-		w.must(err)
-		w.Setenv("XDG_STATE_HOME", here)
-		return []string{dst}
-	case "files", "shards":
-		half := len(ids) / 2
-		one, two := w.file("one.csv", text(ids[:half], ",")), w.file("two.csv", text(ids[half:], ","))
-		if form == "files" {
-			return []string{one + data.Plus + two}
-		}
-		return []string{one, two}
-	}
-	return []string{w.file("t.csv", text(ids, ","))}
+	_, err = gate.Pack(w.Context(), crossedSchema(w.T, "clinic", form), paths[0], dst, data.Options{})
+	w.must(err)
+	w.Setenv("XDG_STATE_HOME", here)
+	return []string{dst}
 }
 
 // crossing is what R24 says: whether the rows are refused.
@@ -261,9 +118,9 @@ func (w *world) state() string {
 
 // A9: a pairwise covering array of purposes, forms, relations to the protected table and states, against R24.
 func TestA9Crossings(t *testing.T) {
-	array := pairwise()
+	array := crossings.Pairwise(factors, func(c []string) bool { return senseless(c[0], c[1], c[2]) == "" })
 	for _, c := range array {
-		t.Run(strings.Join(c[:], ", "), func(t *testing.T) {
+		t.Run(strings.Join(c, ", "), func(t *testing.T) {
 			purpose, form, relation, state := c[0], c[1], c[2], c[3]
 			w := newWorld(t)
 			open := func(g *Gate, p Purpose, dataset, path string, train ...*Opened) (*Opened, error) {
@@ -308,7 +165,7 @@ func TestA9Crossings(t *testing.T) {
 				}
 			case "test":
 				g := w.gate()
-				train, e := g.Open(t.Context(), Train, crossedSchema(t, dataset, ""), w.file("train.csv", trainText()), data.Options{})
+				train, e := g.Open(t.Context(), Train, crossedSchema(t, dataset, ""), w.file("train.csv", crossings.Range(1500, 1800).Text()), data.Options{})
 				w.must(e)
 				before = w.state()
 				_, err = open(g, Test, dataset, paths[0], train)
@@ -334,14 +191,4 @@ func TestA9Crossings(t *testing.T) {
 		})
 	}
 	t.Logf("%d rows", len(array))
-}
-
-// trainText is a table of others, beside which rows are tested.
-func trainText() string {
-	var s strings.Builder
-	s.WriteString("x,y\n")
-	for i := 1500; i < 1800; i++ {
-		fmt.Fprintf(&s, "%d,%s\n", i, []string{"no", "yes"}[i%2])
-	}
-	return s.String()
 }

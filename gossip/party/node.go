@@ -200,11 +200,19 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if _, err := s.Load(ctx); err != nil {
 		return nil, err
 	}
+	made := s.missing()
 	unlock, err := s.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	reached := false
+	defer func() {
+		if reached || s.Info != nil {
+			unlock()
+		} else { // nothing has begun, and nobody has heard of this directory
+			s.leave(made, unlock)
+		}
+	}()
 	if s.Info != nil && s.Info.Status == runlog.Finished {
 		return s.settleAgain(ctx)
 	}
@@ -222,6 +230,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	reached = true
 	defer hub.Close()
 	if s.o.Notice != nil {
 		watching, stop := context.WithCancel(ctx)
@@ -412,6 +421,27 @@ func (s *session) enter() (unlock func(), err error) {
 		return held, s.settle(known.Seed)
 	}
 	return held, s.newPlace()
+}
+
+// missing lists what enter will make, from the inside: the place, the lock and the directory.
+func (s *session) missing() (paths []string) {
+	for _, path := range []string{filepath.Join(s.o.Dir, runlog.PlaceFile), filepath.Join(s.o.Dir, ".lock"), s.o.Dir} {
+		if _, err := os.Lstat(path); os.IsNotExist(err) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// leave gives up the directory, and removes what this process has made of it.
+func (s *session) leave(made []string, unlock func()) {
+	if len(made) > 0 {
+		os.Remove(made[0])
+	}
+	unlock()
+	for _, path := range made { // those of which another process makes use by now stay
+		os.Remove(path)
+	}
 }
 
 // take goes on from a place, unless it is another training's or another owner's.

@@ -122,7 +122,14 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func store(ts *testscript.TestScript, _ bool, args []string) {
-	dir := ts.MkAbs(args[0])
+	for _, v := range serveStore(ts.Defer, ts.MkAbs(args[0])) {
+		name, value, _ := strings.Cut(v, "=")
+		ts.Setenv(name, value)
+	}
+}
+
+// serveStore serves the files of dir as bucket data of an S3-compatible store, until the end. It returns the variables that name it.
+func serveStore(end func(func()), dir string) (variables []string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Authorization"), "Credential=AKTEST/") {
 			w.WriteHeader(http.StatusForbidden)
@@ -138,10 +145,8 @@ func store(ts *testscript.TestScript, _ bool, args []string) {
 		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(b)))
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 	}))
-	ts.Defer(server.Close)
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "SECRET123", "AWS_SESSION_TOKEN": "TOKEN123"} {
-		ts.Setenv(name, value)
-	}
+	end(server.Close)
+	return []string{"AWS_ENDPOINT_URL=" + server.URL, "AWS_ACCESS_KEY_ID=AKTEST", "AWS_SECRET_ACCESS_KEY=SECRET123", "AWS_SESSION_TOKEN=TOKEN123"}
 }
 
 func freePort(ts *testscript.TestScript, _ bool, args []string) {

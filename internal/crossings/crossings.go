@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +19,12 @@ import (
 )
 
 // Pairwise returns cases with one value of each factor that cover each pair of values of two factors, greedily: each is the
-// sensible case with most pairs that none before it has.
+// sensible case with most pairs that none before it has, and of these the one whose other pairs are rarest.
 func Pairwise(factors [][]string, sensible func(c []string) bool) (cases [][]string) {
-	var all [][]int
+	var left [][]int // with pairs that no case has
 	for c := make([]int, len(factors)); ; {
 		if sensible(named(factors, c)) {
-			all = append(all, slices.Clone(c))
+			left = append(left, slices.Clone(c))
 		}
 		i := len(c) - 1
 		for ; i >= 0 && c[i] == len(factors[i])-1; i-- {
@@ -35,37 +36,44 @@ func Pairwise(factors [][]string, sensible func(c []string) bool) (cases [][]str
 		c[i]++
 	}
 	type pair struct{ i, j, a, b int }
-	seen := map[pair]bool{}
-	fresh := func(c []int) (pairs []pair) {
-		for j := range c {
-			for i := range j {
-				if p := (pair{i, j, c[i], c[j]}); !seen[p] {
-					pairs = append(pairs, p)
+	seen := map[pair]int{}
+	pairs := func(c []int) iter.Seq[pair] {
+		return func(yield func(pair) bool) {
+			for j := range c {
+				for i := range j {
+					if !yield(pair{i, j, c[i], c[j]}) {
+						return
+					}
 				}
 			}
 		}
-		return pairs
 	}
 	for {
-		var best []pair
-		var row []int
-		left := all[:0] // what has no new pair will never have one
+		var best []int
+		fresh, often := 0, 0
+		all := left
+		left = left[:0]
 		for _, c := range all {
-			pairs := fresh(c)
-			if len(pairs) > 0 {
+			f, o := 0, 0
+			for p := range pairs(c) {
+				if o += seen[p]; seen[p] == 0 {
+					f++
+				}
+			}
+			if f > 0 {
 				left = append(left, c)
 			}
-			if len(pairs) > len(best) {
-				best, row = pairs, c
+			if f > fresh || f == fresh && o < often {
+				best, fresh, often = c, f, o
 			}
 		}
-		if all = left; best == nil {
+		if fresh == 0 {
 			return cases
 		}
-		for _, p := range best {
-			seen[p] = true
+		for p := range pairs(best) {
+			seen[p]++
 		}
-		cases = append(cases, named(factors, row))
+		cases = append(cases, named(factors, best))
 	}
 }
 

@@ -25,6 +25,12 @@ import (
 // for a death before a presence or after a part, and at most one for a death between.
 func TestSumNetwork(t *testing.T) {
 	v := newVillage(t, "mode: sum, owners: 3, colluders: 1, retries: 12", time.Minute)
+	lost, _ := v.owner(0, "")
+	lost.Args = append(lost.Args, "--hub", "nats://localhost:1")
+	lost.Run()
+	if _, err := os.Stat(v.d.Owner(0, "part")); lost.ProcessState.ExitCode() != exitInput || !os.IsNotExist(err) {
+		t.Fatalf("an owner without a hub: %v, and its directory: %v", lost.ProcessState, err)
+	}
 	v.startHub()
 	sums := func(i int) int64 {
 		st, err := os.Stat(filepath.Join(v.d.Owner(i, "part"), runlog.SumsFile))

@@ -107,11 +107,14 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 			// Once this owner has come, the others may reserve their budgets, so its ledger must admit its plan first.
 			check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
 			err := errors.Join(check.Admits(ctx, s.networkName()), check.Close())
+			made := s.missing()
 			if err == nil {
 				err = s.comeTo()
 			}
 			if err == nil {
-				err = connect(ctx)
+				if err = connect(ctx); err != nil {
+					s.leave(made, func() {})
+				}
 			}
 			if err == nil { // the same word again, or another directory of this owner has come
 				_, err = s.meet(ctx, node, transport.Hello, s.place.Share.Commitment(&s.c.Network, s.c.Owner))

@@ -85,7 +85,7 @@ var verdicts = []struct {
 }{
 	{"train, holdout, bounds, tune, evaluate, party", [5]string{reserves, reserves, reserves + tells, protected, reserves}},
 	{"worker", [5]string{reserves, reserves, untold + tells, protected, reserves}},
-	{"worker's machine", [5]string{allows, allows, protected + tells, protected, protected}},  // the run reserves in the coordinator's ledger, which is another one
+	{"worker's machine", [5]string{allows, allows, untold + tells, protected, protected}},     // the run reserves in the coordinator's ledger, which is another one
 	{"test, tune test", [5]string{reserves, reserves, reserves + tells, protected, overlaps}}, // the training rows are charged
 	{"score, lab, simulate, compare, audit, verify", [5]string{records, wouldEnd, untold + tells, protected, protected}},
 	{"test void", [5]string{reserves, reserves, reserves + tells, paidEnds, paidEnds}},
@@ -618,7 +618,7 @@ func (c *cell) check(code int, stdout, stderr string, before map[string]int, fil
 		if code != exitBudget || !strings.HasSuffix(stderr, "["+verdict+"]\n") || !strings.Contains(stderr, "sotto: ") {
 			c.Errorf("exit code %d, %q; want %d, [%s]", code, stderr, exitBudget, verdict)
 		}
-		if verdict == protected && !told && !strings.Contains(stderr, `"clinic"`) {
+		if verdict == protected && !strings.Contains(stderr, `"clinic"`) {
 			c.Errorf("%q does not name the dataset", stderr)
 		}
 		if stdout != "" {

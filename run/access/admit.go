@@ -375,7 +375,7 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 	case r == Unknown:
 		return say(ErrProtected, "as far as can be told, since the state directory cannot be read")
 	case a.o.purpose == Worker:
-		return say(ErrProtected, fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger", quoted(datasets)))
+		return say(ErrProtected, fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger. Give the coordinator that ledger, or use other rows", quoted(datasets)))
 	case p.charged() || p == Worker:
 		return say(ErrProtected, fmt.Sprintf("the ledger knows %s as %s. Write dataset: %s in the schema, so that its budget is charged", them, quoted(datasets), datasets[0]))
 	case r < Part:

@@ -82,7 +82,9 @@ func Work(ctx context.Context, o Options) error {
 			err := w.read(ctx, l.request)
 			if err == nil {
 				tell("has its rows")
-				err = o.answer(ctx, l, w.shard, tell)
+				if err = o.answer(ctx, l, w.shard, tell); err != errGone && err != nil && w.refusal != nil {
+					err = &RowsError{fmt.Errorf("--shard %d/%d: %w; the warning above says why", o.Index+1, o.Count, w.refusal)}
+				}
 			} else {
 				l.conn.Close()
 			}
@@ -214,9 +216,10 @@ type holder struct {
 	job    *run.Job
 	terms  map[string][]byte
 
-	shard *remote.Shard
-	asked [sha256.Size]byte // the request that the shard answers
-	rows  *private.Local
+	shard   *remote.Shard
+	asked   [sha256.Size]byte // the request that the shard answers
+	rows    *private.Local
+	refusal error // that it answers by, for the rows are refused here; nil: they are not
 }
 
 // prepare checks what can be checked without rows.
@@ -262,7 +265,7 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 		return nil
 	}
 	w.close()
-	w.shard, w.rows, w.asked = nil, nil, id
+	w.shard, w.rows, w.refusal, w.asked = nil, nil, nil, id
 	defer func() {
 		if err == nil {
 			return
@@ -270,6 +273,9 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 		if errors.Is(err, access.ErrProtected) || errors.Is(err, access.ErrCannotTell) {
 			if w.Warn != nil {
 				w.Warn(err.Error())
+			}
+			if w.refusal = access.ErrProtected; errors.Is(err, access.ErrCannotTell) {
+				w.refusal = access.ErrCannotTell
 			}
 			w.shard, err = remote.NewShard(remote.ShardConfig{Secret: w.Key.Secret, Index: w.Index, Count: w.Count,
 				Refusal: "its machine's ledger protects these rows, or cannot compare them; its terminal says why"})

@@ -621,6 +621,9 @@ func (c *cell) check(code int, stdout, stderr string, before map[string]int, fil
 		if verdict == protected && !strings.Contains(stderr, `"clinic"`) {
 			c.Errorf("%q does not name the dataset", stderr)
 		}
+		if way := regexp.MustCompile("--void|Write dataset: clinic|Give the coordinator that ledger|pack it |the most that a run may ask for"); !way.MatchString(stderr) {
+			c.Errorf("%q does not say what to do", stderr)
+		}
 		if stdout != "" {
 			c.Errorf("a refusal prints %q", stdout)
 		}

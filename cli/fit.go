@@ -289,7 +289,7 @@ once, continues it, and does nothing when the run is finished.
 		m.state.Store(stateEnded)
 		bar.done()
 		if err != nil {
-			return interrupted(err, dir)
+			return interrupted(instead(err), dir)
 		}
 		if asJSON {
 			return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))

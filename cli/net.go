@@ -68,8 +68,13 @@ needs --void, which ends the guarantee.
 
 // networkResult prints the result of a simulation or a demo.
 func networkResult(c *cobra.Command, r *simulate.Result, err error, asJSON bool) error {
+	return answer(c, asJSON, r, instead(err))
+}
+
+// instead says what else to do if an access would end a guarantee.
+func instead(err error) error {
 	if errors.Is(err, access.ErrWouldEnd) {
 		return fmt.Errorf("%w. Use rows that need no protection or a synthetic table (`sotto synth`), or give --void", err)
 	}
-	return answer(c, asJSON, r, err)
+	return err
 }

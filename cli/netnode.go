@@ -71,7 +71,7 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 			if err == nil && asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
 			}
-			return answer(c, false, r, err)
+			return answer(c, false, r, instead(err))
 		},
 	}
 	f := c.Flags()

@@ -25,7 +25,7 @@ import (
 
 // The factors of the crossings. Each cell of the array is one command.
 var crossed = [][]string{
-	{"train", "holdout", "bounds", "tune", "evaluate", "party", "worker", "worker's machine", "test", "test void", "tune test", "score", "score void", "lab", "lab void", "simulate", "compare", "audit", "verify", "score unprotected", "check", "check void", "predict", "pack"},
+	{"train", "holdout", "bounds", "tune", "evaluate", "party", "worker", "worker's machine", "test", "test void", "tune test", "test beside shards", "score", "score void", "lab", "lab void", "simulate", "compare", "audit", "verify", "score unprotected", "check", "check void", "predict", "pack"},
 	{"csv", "semicolons", "no header", "quoted", "gzip", "parquet", "arrow", "jsonl", "sqlite", "postgres", "s3", "packed", "packed elsewhere", "files", "shards"},
 	crossings.Relations,
 	{"budget", "spent", "another name", "another state", "another machine"},
@@ -88,6 +88,7 @@ var verdicts = []struct {
 	{"worker's machine", [5]string{allows, allows, untold + tells, protected, protected}},     // the run reserves in the coordinator's ledger, which is another one
 	{"test, tune test", [5]string{reserves, reserves, reserves + tells, protected, overlaps}}, // the training rows are charged
 	{"score, lab, simulate, compare, audit, verify", [5]string{records, wouldEnd, untold + tells, protected, protected}},
+	{"test beside shards", [5]string{reserves, reserves, untold + tells, protected, overlaps}},
 	{"test void", [5]string{reserves, reserves, reserves + tells, paidEnds, paidEnds}},
 	{"score void, lab void, check void", [5]string{records, records, records, ends, ends}},
 	{"score unprotected, check", [5]string{allows, allows, untold + tells, protected, protected}}, // check says so, too
@@ -104,6 +105,8 @@ func crossing(purpose, form, relation, state string) (verdict string) {
 	foreign := form == "packed elsewhere" || packed && (!named && state != "another name" || purpose == "worker's machine")
 	beside := strings.Contains(purpose, "test") && (named || state == "another machine") // the protected rows are trained on, so they are in memory
 	switch {
+	case beside && purpose == "test beside shards" && foreign: // they are on another machine
+		matches = whole
 	case beside:
 	case state == "another machine": // it knows neither rows nor name
 		matches = false
@@ -358,13 +361,15 @@ func (c *cell) run() (code int, stdout, stderr string) {
 	case "party":
 		return c.party()
 	case "worker":
-		return c.workers(c.owner, c.stranger)
+		return c.workers(c.owner, c.stranger, c.paths)
 	case "worker's machine":
-		return c.workers(c.stranger, c.owner)
+		return c.workers(c.stranger, c.owner, c.paths)
 	case "test":
 		return c.command("fit", "spec.yaml", "--data", filepath.Join("train", "t.csv"), "--test", c.paths[0], "--out", "out", "--quiet")
 	case "test void":
 		return c.command("fit", "spec.yaml", "--data", filepath.Join("train", "t.csv"), "--test", c.paths[0], "--void", "--out", "out", "--quiet")
+	case "test beside shards":
+		return c.workers(c.owner, c.stranger, []string{filepath.Join("train", "t.csv")}, "--test", c.paths[0])
 	case "tune test":
 		return c.command("tune", "spec.yaml", "--data", filepath.Join("train", "t.csv"), "--test", c.paths[0], "--out", "out", "--quiet")
 	case "score":
@@ -386,7 +391,7 @@ func (c *cell) run() (code int, stdout, stderr string) {
 		}
 		return c.command(args...)
 	case "audit":
-		return c.command("audit", "spec.yaml", "--on-data", "--canaries", "20", "--out", "out", "--quiet")
+		return c.command("audit", "spec.yaml", "--on-data", "--canaries", "20", "--seed", "1", "--out", "out", "--quiet")
 	case "verify":
 		return c.command("verify", "lab", "--claim", "--ledger", c.owner.ledger())
 	case "check":
@@ -428,8 +433,8 @@ func (c *cell) result(command *exec.Cmd) (code int, stdout, stderr string) {
 }
 
 // workers runs a coordinator on one machine and its workers on another one.
-func (c *cell) workers(coordinator, machine place) (code int, stdout, stderr string) {
-	run := c.at(coordinator, "fit", "spec.yaml", "--workers", "127.0.0.1:0", "--shards", fmt.Sprint(len(c.paths)), "--key", "key", "--out", "out")
+func (c *cell) workers(coordinator, machine place, shards []string, more ...string) (code int, stdout, stderr string) {
+	run := c.at(coordinator, append([]string{"fit", "spec.yaml", "--workers", "127.0.0.1:0", "--shards", fmt.Sprint(len(shards)), "--key", "key", "--out", "out"}, more...)...)
 	var out bytes.Buffer
 	run.Stdout = &out
 	pipe, err := run.StderrPipe()
@@ -448,9 +453,9 @@ func (c *cell) workers(coordinator, machine place) (code int, stdout, stderr str
 	}
 	var works []*exec.Cmd
 	var said []*bytes.Buffer
-	ended := make(chan int, len(c.paths))
-	for i, path := range c.paths {
-		w := c.at(machine, "worker", "spec.yaml", "--hub", at[1], "--key", "key", "--shard", fmt.Sprintf("%d/%d", i+1, len(c.paths)), "--data", path, "--quiet")
+	ended := make(chan int, len(shards))
+	for i, path := range shards {
+		w := c.at(machine, "worker", "spec.yaml", "--hub", at[1], "--key", "key", "--shard", fmt.Sprintf("%d/%d", i+1, len(shards)), "--data", path, "--quiet")
 		var err bytes.Buffer
 		w.Stderr = &err
 		works, said = append(works, w), append(said, &err)
@@ -470,7 +475,7 @@ func (c *cell) workers(coordinator, machine place) (code int, stdout, stderr str
 	rest, _ := io.ReadAll(words)
 	run.Wait()
 	code, stdout, stderr = run.ProcessState.ExitCode(), out.String(), string(rest)
-	if strings.HasSuffix(stderr, "["+exhausted+"]\n") { // the workers wait for a coordinator that may
+	if code != 0 && c.purpose == "test beside shards" || strings.HasSuffix(stderr, "["+exhausted+"]\n") { // the workers wait for a coordinator that may
 		return code, stdout, stderr
 	}
 	for range works { // where a worker refuses, the others wait for a coordinator with another one
@@ -558,9 +563,10 @@ func (c *cell) prepare() {
 	writeFile(c, c.file("schema.yaml"), crossedSchema(c.dataset, c.form, crossedBounds))
 	c.write()
 	c.spec()
-	switch c.purpose {
-	case "worker", "worker's machine":
+	if strings.Contains(c.purpose, "worker") || c.purpose == "test beside shards" {
 		writeFile(c, c.file("key"), "the key of a test, of 32 bytes..")
+	}
+	switch c.purpose {
 	case "bounds":
 		writeFile(c, c.file("open.yaml"), crossedSchema(c.dataset, c.form, "bounds: unknown"))
 	case "verify":
@@ -568,7 +574,7 @@ func (c *cell) prepare() {
 		if out, err := lab.CombinedOutput(); err != nil {
 			c.Fatalf("%v\n%s", err, out)
 		}
-	case "test", "test void", "tune test":
+	case "test", "test void", "tune test", "test beside shards":
 		table := crossings.Of("same", crossedRows) // the protected rows, or others
 		if c.dataset == "other" {
 			table = crossings.Range(5*crossedRows, 6*crossedRows)
@@ -628,7 +634,7 @@ func (c *cell) check(code int, stdout, stderr string, before map[string]int, fil
 			c.Errorf("a refusal prints %q", stdout)
 		}
 		key := filepath.Join(string(c.stranger), "state", "sotto", "tables", "key")
-		if c.purpose == "worker" {
+		if c.purpose == "worker" || c.purpose == "test beside shards" {
 			key = filepath.Join(string(c.owner), "state", "sotto", "tables", "key")
 		}
 		for _, path := range slices.Sorted(maps.Keys(after)) {

@@ -100,14 +100,14 @@ goes to another file and names the one that it replaces by --supersedes.`,
 				if err != nil {
 					return err
 				}
-				if err := newfile.Replace(files[i], 0o644, b); err != nil {
+				if err := newfile.ReplaceShared(files[i], b); err != nil {
 					return usageError("--out: %v", err)
 				}
 				fmt.Fprintln(c.OutOrStdout(), files[i])
 				if signature == nil {
 					continue
 				}
-				if err := newfile.Replace(files[i]+disclosure.SignatureSuffix, 0o644, signature); err != nil {
+				if err := newfile.ReplaceShared(files[i]+disclosure.SignatureSuffix, signature); err != nil {
 					return err
 				}
 				fmt.Fprintln(c.OutOrStdout(), files[i]+disclosure.SignatureSuffix)

@@ -281,5 +281,5 @@ func create(name string, b []byte) error {
 	if _, err := os.Lstat(name); err == nil {
 		return usageError("%s exists by now; allowed is a new file", name)
 	}
-	return newfile.Replace(name, 0o644, b)
+	return newfile.ReplaceShared(name, b)
 }

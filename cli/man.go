@@ -18,7 +18,7 @@ on. Copy them to a directory of man's path, such as /usr/local/share/man/man1.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := args[0]
-			if err := os.MkdirAll(dir, 0o755); err != nil {
+			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return usageError("%v", err)
 			}
 			c.Root().DisableAutoGenTag = true

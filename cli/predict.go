@@ -49,7 +49,7 @@ does tell its reader about the row it was made for.`,
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")
 	c.Flags().StringVar(&dataPath, "data", "", "table to predict (required)")
 	c.Flags().IntVar(&digits, "digits", 6, "significant digits of a number; 17 are all")
-	c.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
+	c.Flags().StringVar(&outPath, "out", "", "file to write; its mode follows the umask (default: standard output)")
 	return c
 }
 

@@ -206,14 +206,14 @@ func (k *keeper) begin() error {
 	if err := k.same(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(k.dir, 0o755); err != nil {
+	if err := os.MkdirAll(k.dir, 0o777); err != nil {
 		return err
 	}
 	var err error
 	if k.unlock, err = run.LockDir(k.dir); err != nil {
 		return &run.InputError{Where: "--out", Err: err}
 	}
-	f, err := readfile.OpenFile(filepath.Join(k.dir, keptFile), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := readfile.OpenFile(filepath.Join(k.dir, keptFile), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return err
 	}

@@ -274,7 +274,7 @@ func (r *Results) write(dir, title, body string) error {
 	}
 	for _, f := range append(files, File{"index.html", text.String()}, File{recordFile, string(record) + "\n"}) {
 		r.Files = append(r.Files, f.Name)
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o666); err != nil {
 			return err
 		}
 	}

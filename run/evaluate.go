@@ -121,7 +121,7 @@ func newDir(dir string) (undo func(), err error) {
 			os.Remove(d)
 		}
 	}
-	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o700); err != nil {
 		undo()
 		return nil, inputError("--out", "found %s, where no directory can be made; allowed is a new or an empty one", dir)
 	}

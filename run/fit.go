@@ -421,7 +421,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		s.unlockDir()
 		removeDirs()
 	}
-	if err := vfs.MkdirAll(s.disk().FS, dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(s.disk().FS, dir, 0o700); err != nil {
 		removeDirs()
 		return fail("%v", err)
 	}

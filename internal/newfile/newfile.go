@@ -98,13 +98,7 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		}
 		return errors.Join(buffered(f, write), f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err == nil { // made again under the umask
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
-	}
-	if err == nil {
-		f, err = os.OpenFile(f.Name(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-	}
+	f, err := createShared(path)
 	if err != nil { // no name was given
 		var cause *fs.PathError
 		if errors.As(err, &cause) {
@@ -112,11 +106,40 @@ func Write(w io.Writer, flag, path string, write func(io.Writer) error) error {
 		}
 		return fail("--%s: %s: found a folder that takes no file: %v", flag, filepath.Dir(path), err)
 	}
-	defer os.Remove(f.Name()) // does nothing after the rename
-	if err := errors.Join(buffered(f, write), f.Close()); err != nil {
+	return putShared(f, path, write)
+}
+
+// ReplaceShared is Replace for a file that a person named. Who may read it follows from the umask.
+func ReplaceShared(path string, b []byte) error {
+	f, err := createShared(path)
+	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return putShared(f, path, func(w io.Writer) error { _, err := w.Write(b); return err })
+}
+
+// createShared makes a temporary file beside path, under the umask, which os.CreateTemp does not leave to decide.
+func createShared(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(f.Name(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+}
+
+// putShared fills the temporary file f and gives it its name.
+func putShared(f *os.File, path string, write func(io.Writer) error) error {
+	defer os.Remove(f.Name()) // does nothing after the rename
+	if err := errors.Join(buffered(f, write), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 func buffered(w io.Writer, write func(io.Writer) error) error {

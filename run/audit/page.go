@@ -106,7 +106,7 @@ func (r *Result) Write(dir string) error {
 	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Dark": template.CSS(chart.Dark), "Odds": r.odds(), "Meaning": Meaning}); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := newfile.JSON(filepath.Join(dir, DataFile), "  ", r); err != nil {

@@ -109,7 +109,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		if len(entries) > 0 {
 			return nil, fail("--out: %s exists, is not empty and holds no comparison; allowed is a new or an empty directory, or that of this comparison", dir)
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, &run.InputError{Where: "--out", Err: err}
 		}
 	}
@@ -139,7 +139,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		}
 		s.ID = h.ID
 	}
-	if s.file, err = readfile.OpenFile(filepath.Join(dir, runsFile), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+	if s.file, err = readfile.OpenFile(filepath.Join(dir, runsFile), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
 	return s, p.load(s.file)

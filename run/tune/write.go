@@ -59,7 +59,7 @@ func (r *Result) writeSeal(dir string) error {
 
 // writable makes a directory, unless it exists, and writes to it.
 func writable(dir string) error {
-	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".try")

@@ -14,6 +14,7 @@ import (
 	"hash"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type Ledger struct {
 	key     []byte // of the content marks
 	now     func() time.Time
 	prefix  prefix
+	made    bool // this process made the file
+	unmade  bool // and removed it, as its first entry found no room
 }
 
 // Open opens a ledger, or makes it if nothing exists there. where is the path of an SQLite file, the
@@ -90,6 +93,7 @@ func (d Disk) reach(ctx context.Context, where string, a access) (*Ledger, error
 	}
 	l := &Ledger{store: s, witness: newWitness(s), now: time.Now}
 	if err := l.open(ctx, a); err != nil {
+		l.unmake(ctx, err)
 		s.db.Close()
 		return nil, s.explain(err)
 	}
@@ -240,11 +244,41 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	if alone {
 		removeUnfinished(l.store.disk.FS, l.store.path)
 	}
-	err := l.store.disk.makeFile(l.store.path, why != nil, fill)
+	made, err := l.store.disk.makeFile(l.store.path, why != nil, fill)
+	l.made = made && why == nil
 	if errors.Is(err, os.ErrExist) {
 		return l.find(ctx)
 	}
 	return err
+}
+
+// unmake removes the ledger that this process made, if err says that its first entry may have found no room on the disk and
+// it has no entry. A ledger without entries that stayed would be expected at its place, and miss nothing that it had.
+func (l *Ledger) unmake(ctx context.Context, err error) {
+	if !l.made || !noRoom(err) {
+		return
+	}
+	tx, err := l.store.db.BeginTx(context.WithoutCancel(ctx), nil) // no other process writes until it ends, nor afterwards: ErrGone
+	if err != nil {
+		return
+	}
+	defer tx.Rollback()
+	_, key, head, err := readHead(ctx, tx)
+	if err != nil || head.Seq > 0 || l.store.here() != nil {
+		return
+	}
+	if l.witness.id == "" {
+		id, err := hex.DecodeString(key)
+		if err != nil {
+			return
+		}
+		l.witness.identify(id)
+	}
+	l.witness.forget()
+	if l.store.disk.FS.Remove(l.store.path) == nil {
+		l.unmade = true
+		l.store.disk.FS.SyncDir(filepath.Dir(l.store.path))
+	}
 }
 
 // create makes the tables, unless another process was faster.
@@ -456,7 +490,7 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		}
 		return w.append(KindNotPrivate, r.Dataset, r.Run, notPrivate{Why: strings.TrimSuffix("a lab run: "+r.Why, ": ")})
 	})
-	if err != nil && entered {
+	if err != nil && entered && !l.unmade { // an unmade ledger holds nothing
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	if err != nil {
@@ -714,6 +748,7 @@ func (l *Ledger) write(ctx context.Context, do func(*writer) error) error {
 		}
 		pause(ctx)
 	}
+	l.unmake(ctx, err)
 	done()
 	if err != nil {
 		return l.store.explain(err)

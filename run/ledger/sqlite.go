@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 
@@ -120,42 +121,43 @@ func findFile(disk vfs.FS, path string) error {
 
 // makeFile makes a ledger, readable by its owner only, with what fill writes. No process ever sees
 // half of it. replace overwrites an emptied file; otherwise a file that another process made
-// meanwhile stays, and the error wraps os.ErrExist.
-func (d Disk) makeFile(path string, replace bool, fill func(*sql.DB) error) error {
+// meanwhile stays, and the error wraps os.ErrExist. made reports whether the ledger is at its path,
+// which another call may be needed to make durable.
+func (d Disk) makeFile(path string, replace bool, fill func(*sql.DB) error) (made bool, err error) {
 	f, err := d.FS.CreateTemp(filepath.Dir(path), unfinished(path)+"*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
+		return false, fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
 	} else if err != nil {
-		return fmt.Errorf("the file cannot be made: %w", err)
+		return false, fmt.Errorf("the file cannot be made: %w", err)
 	}
-	made := f.Name()
-	defer d.FS.Remove(made)
+	temporary := f.Name()
+	defer d.FS.Remove(temporary)
 	if err := f.Close(); err != nil {
-		return err
+		return false, err
 	}
-	db, err := d.openSQLite(made, false)
+	db, err := d.openSQLite(temporary, false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := errors.Join(fill(db), db.Close()); err != nil {
-		return err
+		return false, err
 	}
 	if replace {
 		if err = d.FS.Remove(path + "-journal"); err == nil || errors.Is(err, os.ErrNotExist) {
-			err = d.FS.Rename(made, path)
+			err = d.FS.Rename(temporary, path)
 		}
-	} else if err = d.FS.Link(made, path); err != nil && !errors.Is(err, os.ErrExist) {
+	} else if err = d.FS.Link(temporary, path); err != nil && !errors.Is(err, os.ErrExist) {
 		// On a file system without links two processes could both come this far.
 		if _, err = d.FS.Lstat(path); err == nil {
 			err = os.ErrExist
 		} else if errors.Is(err, os.ErrNotExist) {
-			err = d.FS.Rename(made, path)
+			err = d.FS.Rename(temporary, path)
 		}
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return d.FS.SyncDir(filepath.Dir(path))
+	return true, d.FS.SyncDir(filepath.Dir(path))
 }
 
 // unfinished begins the names of files that makeFile has not linked yet.
@@ -176,6 +178,8 @@ const (
 	sqliteMoved   = 1032 // READONLY_DBMOVED: another file, or none, is at the path now
 	sqliteBusy    = 5
 	sqliteLocked  = 6
+	sqliteIOErr   = 10
+	sqliteFull    = 13
 	sqliteNotADB  = 26
 	sqlitePrimary = 0xff
 )
@@ -187,6 +191,12 @@ func sqliteCode(err error) int {
 		return lite.Code()
 	}
 	return 0
+}
+
+// noRoom reports whether a full disk, or a quota, may be why.
+func noRoom(err error) bool {
+	code := sqliteCode(err) & sqlitePrimary
+	return code == sqliteFull || code == sqliteIOErr || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // notLedger reports whether something else than a ledger is there.
@@ -205,9 +215,9 @@ var sqliteWords = map[int]string{
 	sqliteBusy:   "another program holds it for too long: ",
 	sqliteLocked: "another program holds it for too long: ",
 	8:            "it cannot be written, the file or its directory is read-only: ", // READONLY
-	10:           "the disk fails: ",                                               // IOERR
+	sqliteIOErr:  "the disk fails: ",                                               // IOERR
 	11:           "the file is damaged; put back a copy: ",                         // CORRUPT
-	13:           "no space is left; nothing was recorded: ",                       // FULL
+	sqliteFull:   "no space is left; nothing was recorded: ",                       // FULL
 	14:           "it cannot be opened: ",                                          // CANTOPEN
 	sqliteNotADB: "found a file that is not an SQLite database: ",
 }

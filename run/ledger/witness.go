@@ -168,6 +168,20 @@ func (w *witness) settle() {
 	}
 }
 
+// forget removes what was noted of a ledger that never had an entry and goes.
+func (w *witness) forget() {
+	if w.dir == "" {
+		return
+	}
+	for _, place := range w.places {
+		var seen placeSeen
+		if err := w.read(w.placeFile(place), &seen); err == nil && seen.Ledger == w.id {
+			w.disk.Remove(w.placeFile(place))
+		}
+	}
+	w.disk.Remove(w.headFile(w.id))
+}
+
 // note records that the ledger has this entry. The later of two entries stays; with force, the
 // given one.
 func (w *witness) note(h Head, at time.Time, force bool) {

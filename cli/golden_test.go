@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/sottodp/sotto/internal/race"
 )
@@ -29,7 +30,12 @@ func unpack(t *testing.T, archive, dir string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(f)
+	var z io.Reader
+	if filepath.Ext(archive) == ".zst" {
+		z, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	} else {
+		z, err = gzip.NewReader(f)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(home{m}, map[string]func(){"sotto": func() {
 		crashAt = crashFrom(os.Getenv(crashVariable))
 		os.Exit(execute())
-	}})
+	}, "sottos": serveCommands})
 }
 
 // home runs the tests with data and state directories of their own.

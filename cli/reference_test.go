@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/commands again")
+var update = flag.Bool("update", false, "write docs/reference/commands and the expected texts of testdata/fixtures again")
 
 // A trial says how the examples of a command are tried, in a directory with a copy of examples/.
 type trial struct {

@@ -27,9 +27,8 @@ func earlierBuild(t *testing.T) (dir string, command func(args ...string) *exec.
 func earlierFiles(t *testing.T, files string) (dir string, command func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
-	packed := filepath.Join("testdata", files, "files.tar.gz")
-	if _, err := os.Stat(packed); err == nil {
-		unpack(t, packed, dir)
+	if packed, _ := filepath.Glob(filepath.Join("testdata", files, "files.tar.*")); len(packed) == 1 {
+		unpack(t, packed[0], dir)
 	} else if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", files, "files"))); err != nil {
 		t.Fatal(err)
 	}

@@ -436,7 +436,12 @@ func (s *Session) TakeOver(ctx context.Context) error {
 // takeOver proves the right to go on: the data is what the budget was reserved for, and the directory has
 // the one-time token, which is swapped for a new one. rec is the run log of the directory.
 func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
-	if err := s.openLedger(ctx); err != nil {
+	err := s.openLedger(ctx)
+	if place := cmp.Or(s.env.Ledger, s.Info.Ledger); err != nil && s.Info.LedgerHead == "" && rec.Charged() == 0 && s.nothingAt(place) {
+		// The run never reserved: its new ledger found no room for the first entry and went, and the process died before it removed this directory.
+		s.ledger, err = s.disk().openLedger(ctx, place)
+	}
+	if err != nil {
 		return err
 	}
 	if s.Info.Lab {
@@ -475,6 +480,12 @@ func (s *Session) takeOver(ctx context.Context, rec *runlog.Record) error {
 	}
 	s.token, err = s.swapToken(ctx, old, rec.Events)
 	return err
+}
+
+// nothingAt says that no file is at the place of a ledger.
+func (s *Session) nothingAt(place string) bool {
+	_, err := s.disk().FS.Stat(place)
+	return place != "" && !strings.Contains(place, "://") && errors.Is(err, os.ErrNotExist)
 }
 
 func (s *Session) otherTable() error {

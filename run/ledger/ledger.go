@@ -274,7 +274,9 @@ func (l *Ledger) unmake(ctx context.Context, err error) {
 		}
 		l.witness.identify(id)
 	}
-	l.witness.forget()
+	if err := l.witness.forget(); err != nil {
+		return // a note would ask for the ledger
+	}
 	if l.store.disk.FS.Remove(l.store.path) == nil {
 		l.unmade = true
 		l.store.disk.FS.SyncDir(filepath.Dir(l.store.path))

@@ -178,7 +178,6 @@ const (
 	sqliteMoved   = 1032 // READONLY_DBMOVED: another file, or none, is at the path now
 	sqliteBusy    = 5
 	sqliteLocked  = 6
-	sqliteIOErr   = 10
 	sqliteFull    = 13
 	sqliteNotADB  = 26
 	sqlitePrimary = 0xff
@@ -193,10 +192,9 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// noRoom reports whether a full disk, or a quota, may be why.
+// noRoom reports whether a full disk, or a quota, is why. A disk that fails is another matter: what it holds is not known.
 func noRoom(err error) bool {
-	code := sqliteCode(err) & sqlitePrimary
-	return code == sqliteFull || code == sqliteIOErr || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return sqliteCode(err)&sqlitePrimary == sqliteFull || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // notLedger reports whether something else than a ledger is there.
@@ -215,7 +213,7 @@ var sqliteWords = map[int]string{
 	sqliteBusy:   "another program holds it for too long: ",
 	sqliteLocked: "another program holds it for too long: ",
 	8:            "it cannot be written, the file or its directory is read-only: ", // READONLY
-	sqliteIOErr:  "the disk fails: ",                                               // IOERR
+	10:           "the disk fails: ",                                               // IOERR
 	11:           "the file is damaged; put back a copy: ",                         // CORRUPT
 	sqliteFull:   "no space is left; nothing was recorded: ",                       // FULL
 	14:           "it cannot be opened: ",                                          // CANTOPEN

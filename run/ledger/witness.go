@@ -168,18 +168,30 @@ func (w *witness) settle() {
 	}
 }
 
-// forget removes what was noted of a ledger that never had an entry and goes.
-func (w *witness) forget() {
+// forget removes, durably, what was noted of a ledger that never had an entry and goes. After an error some of it may be there.
+func (w *witness) forget() error {
 	if w.dir == "" {
-		return
+		return nil
 	}
+	files := []string{w.headFile(w.id)}
 	for _, place := range w.places {
 		var seen placeSeen
-		if err := w.read(w.placeFile(place), &seen); err == nil && seen.Ledger == w.id {
-			w.disk.Remove(w.placeFile(place))
+		if err := w.read(w.placeFile(place), &seen); err != nil {
+			return err
+		}
+		switch _, err := w.disk.Lstat(w.placeFile(place)); {
+		case seen.Ledger == w.id:
+			files = append(files, w.placeFile(place))
+		case seen.Ledger == "" && !errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("%s cannot be read", w.placeFile(place))
 		}
 	}
-	w.disk.Remove(w.headFile(w.id))
+	for _, file := range files {
+		if err := w.disk.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return w.disk.SyncDir(w.dir)
 }
 
 // note records that the ledger has this entry. The later of two entries stays; with force, the

@@ -35,6 +35,7 @@ func drawFacts(t *rapid.T) oracle.Public {
 		pub.Classes, pub.Lipschitz, pub.Smooth = 2, oracle.Bound(norm), oracle.Bound(math.Inf(1))
 	case 2: // softmax
 		pub.Classes = rapid.IntRange(3, 1000).Draw(t, "classes")
+		pub.Dim = max(pub.Dim, pub.Classes) // a parameter of each class, at least
 		pub.Lipschitz, pub.Smooth = oracle.Bound(math.Sqrt2*norm), oracle.Bound(norm*norm/2)
 	default: // linear
 		pub.LabelSpan = log("span", 1e-6, 1e6)

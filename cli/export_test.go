@@ -179,18 +179,29 @@ func wordsInput(cell string, dimension int, missing bool) []string {
 	return there
 }
 
+// configOf is a configuration of the model of that name.
+func configOf(s *schema.Schema, name string, layers []string) model.Config {
+	switch name {
+	case "huber-svm":
+		return model.HuberSVM{Width: 0.25}
+	case "mlp":
+		return model.MLP{Layers: layers, InputScale: 1.3}
+	case "cnn":
+		return model.CNN{Layers: layers, InputScale: 1.3, Shape: s.Image.Shape}
+	}
+	e, _ := model.Lookup(name)
+	return e.Small
+}
+
 // randomModel is a model file with parameters of that size.
 func randomModel(t *testing.T, s *schema.Schema, name string, layers []string, size float64, draw *rand.Rand) *model.File {
 	schema, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &model.File{Format: model.FileFormat, Model: name, Dim: s.Dim(), NormBound: s.RowNorm, Layers: layers, Classes: s.ClassNames(), Schema: schema,
+	f := &model.File{Format: model.FileFormat, Model: name, Dim: s.Dim(), NormBound: s.RowNorm, Config: configOf(s, name, layers), Classes: s.ClassNames(), Schema: schema,
 		Guarantee: json.RawMessage(`{"budget":{"epsilon":0.5,"delta":1e-6,"adjacency":"replace-one"},"unit":"record","dataset":"` + s.Dataset + `","run":"r","plan":null}`)}
-	if name == "cnn" {
-		f.Shape = s.Image.Shape
-	}
-	m, err := model.New(name, model.Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Layers: layers, Shape: f.Shape})
+	m, err := model.New(name, model.Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Config: f.Config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,14 +346,8 @@ func TestExportONNX(t *testing.T) {
 	var cases []exported
 	add := func(s *schema.Schema, rows string, inputs map[string]tensor, name string, layers []string, size float64) {
 		f := randomModel(t, s, name, layers, size, draw)
-		if name == "huber-svm" {
-			f.Width = 0.25
-		}
 		if name == "logistic" {
 			f.MarginFactor = 0.6
-		}
-		if model.IsNetwork(name) {
-			f.Scale = 1.3
 		}
 		if len(f.Classes) == 2 && (name == "logistic" || name == "mlp") {
 			f.Threshold = map[string]float64{f.Classes[len(cases)%2]: 0.3}

@@ -447,7 +447,11 @@ func TestSpecPage(t *testing.T) {
 	}
 	sorted := func(all []string) []string { return slices.Sorted(slices.Values(all)) }
 	compare(t, "top level", names("Top level"), sorted(strings.Split(list, ", ")))
-	compare(t, "block model", names("Block `model`"), sorted(fields(run.ModelSpec{})))
+	own := fields(run.ModelSpec{})
+	for _, e := range model.Registry() {
+		own = append(own, config.Names(e.Config)...)
+	}
+	compare(t, "block model", names("Block `model`"), slices.Compact(sorted(own)))
 	compare(t, "block privacy", names("Block `privacy`"), sorted(fields(run.PrivacySpec{})))
 	for _, name := range model.Names() {
 		if !strings.Contains(blocks["Block `model`"].Fields[0].Doc, "`"+name+"`") {

@@ -608,7 +608,7 @@ func TestRegister(t *testing.T) {
 	if e, err := Lookup("registered"); err != nil || e.About != "from outside" {
 		t.Errorf("found %+v, %v", e, err)
 	}
-	if _, err := Lookup("dances"); err == nil || !strings.Contains(err.Error(), "allowed are dda, dgd, laplace-dgd, registered") {
+	if _, err := Lookup("dances"); err == nil || !strings.Contains(err.Error(), "choose dda, dgd, laplace-dgd, registered") {
 		t.Error(err)
 	}
 	defer func() {

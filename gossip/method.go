@@ -58,7 +58,7 @@ type Entry struct {
 	Method      Method // the zero value
 }
 
-var methods = registry.New("gossip", func(e Entry) (string, any) { return e.Name, e.Method },
+var methods = registry.New("gossip method", func(e Entry) (string, any) { return e.Name, e.Method },
 	Entry{"dda", "distributed dual averaging (P3 Algorithm 1), conventional or private", DDA{}},
 	Entry{"dgd", "distributed gradient descent with noisy gradients", DGD{}},
 	Entry{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared", LaplaceDGD{}},

@@ -97,7 +97,7 @@ func TestSpectralBound(t *testing.T) {
 // is (1 + ‖W₂‖²)·‖δ₂‖² more, and the spectral norm of W₂ is a bound.
 func TestNetworkOfReference(t *testing.T) {
 	for _, bare := range []bool{false, true} {
-		m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Layers: []string{"2"}, Compute: "float64", BiasFree: bare})
+		m, err := model.New("mlp", model.Options{Dim: 2, Classes: 3, NormBound: 3, Config: model.MLP{Layers: []string{"2"}, Compute: "float64", BiasFree: bare}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestNetworkOfReference(t *testing.T) {
 
 // TestBareNetwork: without biases a network has as many parameters and stages as its matrices; the start of PyTorch is ±1/√n everywhere.
 func TestBareNetwork(t *testing.T) {
-	opt := model.Options{Dim: 4, Classes: 3, NormBound: 7, Layers: []string{"9"}, BiasFree: true, Start: "pytorch"}
+	opt := model.Options{Dim: 4, Classes: 3, NormBound: 7, Config: model.MLP{Layers: []string{"9"}, BiasFree: true, Start: "pytorch"}}
 	m, err := model.New("mlp", opt)
 	if err != nil || m.Dim() != 4*9+9*3 {
 		t.Fatal(m.Dim(), err)
@@ -147,7 +147,7 @@ func TestBareNetwork(t *testing.T) {
 			t.Error(s.Kind, "has biases")
 		}
 	}
-	opt.BiasFree = false
+	opt.Config = model.MLP{Layers: []string{"9"}, Start: "pytorch"}
 	if m, err = model.New("mlp", opt); err != nil {
 		t.Fatal(err)
 	}

@@ -5,17 +5,44 @@ import (
 	"strings"
 )
 
-// newCNN is a network on images: convolutions, pooling and normalization, then dense layers.
-func newCNN(opt Options) (Model, error) {
-	if len(opt.Layers) == 0 {
-		return nil, fmt.Errorf("model: cnn needs layers, as in [conv 16 8x8 stride 2 pad 3 relu, max 2 stride 1, 32 relu]")
+// CNN is the configuration of a network on images: convolutions, pooling and normalization, then dense layers.
+type CNN struct {
+	// The hidden layers, first to last: those of an mlp, and
+	//
+	//	conv 16 8x8 stride 2 pad 3 relu   16 filters; stride 1 and pad 0 may be left out
+	//	max 2 stride 1, mean 2x2          pooling; without a stride windows lie side by side
+	//	group 4 tanh                      normalization of groups of channels; linear may be left out
+	Layers     []string `yaml:"layers" json:"layers,omitempty" type:"list of texts" default:"required" doc:"the hidden layers, first to last, as in [128 relu, 32 tanh]"`
+	Compute    string   `yaml:"compute" json:"compute,omitempty" type:"text" default:"float32" values:"float32 float64" doc:"the number type for rows; sums are exact in either"`
+	Start      string   `yaml:"start" json:"start,omitempty" file:"-" type:"text" default:"he" values:"he pytorch" doc:"initial parameters"`
+	InputScale float64  `yaml:"input_scale" json:"input_scale,omitempty" type:"number above 0" default:"√d/R" doc:"what rows of d numbers and norm R are multiplied by first"`
+	Shape      []int    `yaml:"shape" json:"shape,omitempty" type:"list of numbers" default:"the schema's image.shape" doc:"rows, columns and channels of the images"`
+}
+
+var cnnEntry = Entry{Name: "cnn", About: "network of convolutions, on images", Label: SomeClasses, Config: CNN{},
+	Small: CNN{Layers: []string{"conv 3 2x2 tanh", "max 2 stride 1", "3 relu"}, Shape: []int{3, 3, 1}}, Net: true}
+
+// Choose sets the input scale.
+func (c CNN) Choose(opt Options) Config {
+	c.InputScale = inputScale(c.InputScale, opt)
+	return c
+}
+
+func (c CNN) New(opt Options) (Model, error) {
+	own := netFields{c.Layers, c.Compute, c.Start, false, c.InputScale}
+	if err := own.check("cnn", "conv 16 8x8 stride 2 pad 3 relu, max 2 stride 1, 32 relu", opt.NormBound); err != nil {
+		return nil, err
 	}
-	at, err := imageShape(opt.Shape, opt.Dim)
+	dims := c.Shape
+	if dims == nil {
+		dims = opt.Shape
+	}
+	at, err := imageShape(dims, opt.Dim)
 	if err != nil {
 		return nil, err
 	}
 	var layers []layer
-	for _, text := range opt.Layers {
+	for _, text := range c.Layers {
 		l, err := parseLayer(text, at)
 		if err != nil {
 			return nil, err
@@ -25,12 +52,12 @@ func newCNN(opt Options) (Model, error) {
 			return nil, fmt.Errorf("model: layers: %q makes %d numbers of a row; allowed are up to %d", text, at.size(), maxNumbers)
 		}
 	}
-	m, err := newNetwork("cnn", opt, layers)
+	m, err := newNetwork("cnn", own, opt, layers)
 	if err != nil {
 		return nil, err
 	}
 	n := m.(*network)
-	n.facts.Tile = n.tile()
+	n.facts.Tile, n.shape = n.tile(), dims
 	return n, nil
 }
 

@@ -42,7 +42,7 @@ func TestLayersOfImages(t *testing.T) {
 	} {
 		opt := model.Options{Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28}}
 		if c.layers != "" {
-			opt.Layers = strings.Split(c.layers, ";")
+			opt.Config = model.CNN{Layers: strings.Split(c.layers, ";")}
 		}
 		m, err := model.New("cnn", opt)
 		switch want := c.want.(type) {
@@ -57,7 +57,7 @@ func TestLayersOfImages(t *testing.T) {
 		}
 	}
 	for _, shape := range [][]int{nil, {784}, {28, 29}, {28, 28, 2}, {-28, -28}, {7, 7, 4, 4}} {
-		_, err := model.New("cnn", model.Options{Dim: 784, Classes: 10, NormBound: 1, Shape: shape, Layers: []string{"3"}})
+		_, err := model.New("cnn", model.Options{Dim: 784, Classes: 10, NormBound: 1, Shape: shape, Config: model.CNN{Layers: []string{"3"}}})
 		if err == nil || !strings.Contains(err.Error(), "cnn takes images") {
 			t.Errorf("shape %v: error %v", shape, err)
 		}
@@ -67,7 +67,7 @@ func TestLayersOfImages(t *testing.T) {
 // TestConvolutionOfAll: a window as large as the image is a dense layer, whose gradients, norms and bounds come another way.
 func TestConvolutionOfAll(t *testing.T) {
 	p := newProblem(t, "mlp", 30, 12, 3, 1, 7) // its layer is 2 tanh
-	c, err := model.New("cnn", model.Options{Dim: 12, Classes: 3, NormBound: 1, Shape: []int{2, 3, 2}, Layers: []string{"conv 2 2x3 tanh"}, Compute: "float64"})
+	c, err := model.New("cnn", model.Options{Dim: 12, Classes: 3, NormBound: 1, Shape: []int{2, 3, 2}, Config: model.CNN{Layers: []string{"conv 2 2x3 tanh"}, Compute: "float64"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/registry"
 	"github.com/sottodp/sotto/internal/vfs"
 )
 
@@ -25,25 +27,21 @@ const MaxFileBytes = 512 << 20
 // A File is a trained model with what its user needs to apply it and to know
 // what it promises. Everything in it is public: it follows from what the private oracle released.
 type File struct {
-	Format    string          `json:"format"`                // FileFormat
-	Model     string          `json:"model"`                 // a name that New knows
-	Dim       int             `json:"dim"`                   // features per encoded row, intercept included
-	NormBound float64         `json:"norm_bound"`            // every row is brought to ‖x‖₂ ≤ NormBound
-	Width     float64         `json:"width,omitempty"`       // huber-svm only
-	Layers    []string        `json:"layers,omitempty"`      // mlp and cnn only
-	Compute   string          `json:"compute,omitempty"`     // likewise
-	BiasFree  bool            `json:"bias_free,omitempty"`   // mlp only
-	Shape     []int           `json:"shape,omitempty"`       // cnn only
-	Scale     float64         `json:"input_scale,omitempty"` // mlp and cnn only: rows are multiplied by it first; none: 1
-	Classes   []string        `json:"classes,omitempty"`     // by class index; none for a numeric label
-	Features  []string        `json:"features,omitempty"`    // names of the encoded features; none, or Dim of them
-	W         []float64       `json:"w"`                     // parameters, all finite
-	Offset    float64         `json:"offset,omitempty"`      // is added to every margin: of the center of rows, the mean label, a class that stands in
-	Schema    json.RawMessage `json:"schema,omitempty"`      // the schema that encodes a record
-	Guarantee json.RawMessage `json:"guarantee,omitempty"`   // what training promised
-	Lab       bool            `json:"lab,omitempty"`         // from a lab run: no guarantee whatever Guarantee says
-	Created   string          `json:"created,omitempty"`     // RFC 3339
-	Run       string          `json:"run,omitempty"`         // identity of the run that made it
+	Format    string          `json:"format"`              // FileFormat
+	Model     string          `json:"model"`               // a name that New knows
+	Dim       int             `json:"dim"`                 // features per encoded row, intercept included
+	NormBound float64         `json:"norm_bound"`          // every row is brought to ‖x‖₂ ≤ NormBound
+	Config    Config          `json:"-"`                   // its fields stand here in the file; nil: all are left free
+	Shape     []int           `json:"shape,omitempty"`     // of rows that are images, where the model needs it
+	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
+	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
+	W         []float64       `json:"w"`                   // parameters, all finite
+	Offset    float64         `json:"offset,omitempty"`    // is added to every margin: of the center of rows, the mean label, a class that stands in
+	Schema    json.RawMessage `json:"schema,omitempty"`    // the schema that encodes a record
+	Guarantee json.RawMessage `json:"guarantee,omitempty"` // what training promised
+	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
+	Created   string          `json:"created,omitempty"`   // RFC 3339
+	Run       string          `json:"run,omitempty"`       // identity of the run that made it
 
 	// Threshold names one of two classes, and from which probability on it is predicted; none: the more probable one is.
 	Threshold map[string]float64 `json:"threshold,omitempty"`
@@ -54,12 +52,64 @@ type File struct {
 	Noise float64 `json:"noise,omitempty"`
 }
 
+// trainsOnly says that a field of a Config is for training alone, so that the file does not hold it.
+func trainsOnly(f reflect.StructField) bool { return f.Tag.Get("file") == "-" }
+
+// afterNorm is the field behind which those of the Config stand.
+const afterNorm = "NormBound"
+
+// joined is f as encoders see it.
+func (f *File) joined() (any, error) {
+	e, err := Lookup(f.Model)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	own := f.Config
+	if own == nil {
+		own = e.Config
+	}
+	return registry.Join(f, own, afterNorm, trainsOnly), nil
+}
+
+// MarshalJSON writes the fields of the configuration among those of the file.
+func (f *File) MarshalJSON() ([]byte, error) {
+	j, err := f.joined()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An unknown field is an error.
+func (f *File) UnmarshalJSON(text []byte) error {
+	var head struct {
+		Model string `json:"model"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return err
+	}
+	e, err := Lookup(head.Model)
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	j := registry.Join(&File{}, e.Config, afterNorm, trainsOnly)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(j); err != nil {
+		return err
+	}
+	own := reflect.New(reflect.TypeOf(e.Config))
+	registry.Part(j, f, own.Interface(), afterNorm, trainsOnly)
+	f.Config = own.Elem().Interface().(Config)
+	return nil
+}
+
 // New makes the model whose parameters are f.Weights, after checking all of f.
 func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
 	}
-	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Width: f.Width, Layers: f.Layers, Compute: f.Compute, BiasFree: f.BiasFree, Shape: f.Shape, InputScale: f.Scale})
+	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Shape: f.Shape, Config: f.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +161,7 @@ func CheckThreshold(t map[string]float64, classes []string, facts Facts) error {
 		return nil
 	}
 	if len(classes) != 2 || !facts.Probabilities {
-		return errors.New("found one; allowed only for models with probabilities of two classes: logistic, softmax, mlp and cnn")
+		return errors.New("found one; only a model that gives probabilities of two classes takes one")
 	}
 	for name, at := range t {
 		if len(t) > 1 || !slices.Contains(classes, name) || !(at > 0 && at < 1) {
@@ -186,10 +236,8 @@ func read(path string) (*File, error) {
 	if head.Format != FileFormat {
 		return nil, fmt.Errorf("not a model file of this version: format is %q, want %q", head.Format, FileFormat)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
 	f := new(File)
-	if err := dec.Decode(f); err != nil {
+	if err := json.Unmarshal(raw, f); err != nil {
 		return nil, malformed(raw, err)
 	}
 	if _, err := f.New(); err != nil {
@@ -230,13 +278,20 @@ func WriteOn(disk vfs.FS, path string, f *File) error {
 }
 
 func write(disk vfs.FS, path string, f *File) error {
-	if _, err := f.New(); err != nil {
+	m, err := f.New()
+	if err != nil {
 		return err
 	}
+	with := *f
+	f, with.Shape = &with, ShapeOf(m)
 	var buf bytes.Buffer
+	j, err := f.joined()
+	if err != nil {
+		return err
+	}
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f); err != nil {
+	if err := enc.Encode(j); err != nil {
 		return err
 	}
 	if buf.Len() > MaxFileBytes {

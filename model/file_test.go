@@ -17,7 +17,7 @@ import (
 
 func sampleFile() *model.File {
 	return &model.File{
-		Format: model.FileFormat, Model: "softmax", Dim: 2, NormBound: 1,
+		Format: model.FileFormat, Model: "softmax", Config: model.Softmax{}, Dim: 2, NormBound: 1,
 		Classes: []string{"<low>", "mid", "high"}, Features: []string{"age", "intercept"},
 		W:      []float64{0.1, -1e-300, math.MaxFloat64, 5e-324, 1.0 / 3, math.Copysign(0, -1)},
 		Schema: json.RawMessage(`{"label":"risk"}`), Guarantee: json.RawMessage(`{"epsilon":1}`),
@@ -73,8 +73,7 @@ func TestFileChecks(t *testing.T) {
 		"norm bound 0":                     func(f *model.File) { f.NormBound = 0 },
 		"0 features":                       func(f *model.File) { f.Dim = 0 },
 		"1 classes":                        func(f *model.File) { f.Classes = f.Classes[:1] },
-		"the label has 3; use softmax":     func(f *model.File) { f.Model = "svm" },
-		"softmax has no width":             func(f *model.File) { f.Width = 1 },
+		"the label has 3; use softmax":     func(f *model.File) { f.Model, f.Config = "svm", nil },
 		"margin_factor is 0.5 for softmax": func(f *model.File) { f.MarginFactor = 0.5 },
 		"the label is numeric; use linear": func(f *model.File) { f.Classes = nil },
 	} {

@@ -1,8 +1,9 @@
 package model
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/sottodp/sotto/model/margin"
 )
 
 // Linear regression of a numeric label, clamped to its public bounds by the
@@ -13,9 +14,14 @@ import (
 //	∂s/∂z = 1
 type linear struct{}
 
-func newLinear(opt Options) (Model, error) {
-	if opt.Classes != 0 {
-		return nil, fmt.Errorf("model: linear needs a numeric label, but the label has %d classes; use logistic for two, softmax for more", opt.Classes)
+// Linear is the configuration of linear regression, which has no field.
+type Linear struct{}
+
+var linearEntry = Entry{Name: "linear", About: "linear regression by least squares", Label: Number, Config: Linear{}, Margin: margin.Words{What: "prediction"}}
+
+func (Linear) New(opt Options) (Model, error) {
+	if err := needNumber("linear", opt.Classes); err != nil {
+		return nil, err
 	}
 	r := opt.NormBound
 	return &glm{name: "linear", features: opt.Dim, link: linear{}, facts: Facts{

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model/margin"
 )
 
 // Logistic regression of two classes, y = ±1:
@@ -13,7 +14,13 @@ import (
 //	∂s/∂z = σ(z)σ(−z) ≤ 1/4,  |∂²s/∂z²| ≤ 1/(6√3)
 type logistic struct{}
 
-func newLogistic(opt Options) (Model, error) {
+// Logistic is the configuration of logistic regression, which has no field.
+type Logistic struct{}
+
+var logisticEntry = Entry{Name: "logistic", About: "logistic regression", Label: TwoClasses, Config: Logistic{},
+	Margin: margin.Words{What: "log-odds of the class %q", Ratio: "odds ratio"}}
+
+func (Logistic) New(opt Options) (Model, error) {
 	if err := needTwo("logistic", opt.Classes); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,11 @@ package model
 import (
 	"fmt"
 	"math"
-	"regexp"
-	"slices"
-	"strings"
-	"sync/atomic"
+	"reflect"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/registry"
+	"github.com/sottodp/sotto/model/margin"
 )
 
 // A Model is a loss ℓ(w; x, y) per record with parameters w. Models are values
@@ -135,140 +134,126 @@ type Facts struct {
 	Probabilities bool
 }
 
-// Options are the public facts about the table that a model needs.
+// Options are the public facts about the table that a model needs, and its configuration.
 type Options struct {
-	Dim       int     // features per encoded row, intercept included
-	Classes   int     // classes of the label; 0 for a numeric label
-	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
-	LabelMin  float64 // the least value of a numeric label, by the schema's bounds; 0 where it is not known
-	Width     float64 // huber-svm only: h, half the width of the rounded corner; 0 means 0.5
-	// Layers are the hidden layers of an mlp, first to last: units and activation (relu, tanh,
-	// linear), as in "128 relu"; relu may be left out. A cnn has these, too:
-	//
-	//	conv 16 8x8 stride 2 pad 3 relu   16 filters; stride 1 and pad 0 may be left out
-	//	max 2 stride 1, mean 2x2          pooling; without a stride windows lie side by side
-	//	group 4 tanh                      normalization of groups of channels; linear may be left out
-	Layers []string
-	// Shape is that of a row of a cnn: rows and columns of pixels, and channels where there are several.
-	Shape []int
-	// Compute is what a network computes in: float32, which is the default, or float64.
-	Compute string
-	// BiasFree: the layers of an mlp have no biases.
-	BiasFree bool
-	// Start is how a network starts: he, which is the default, or pytorch.
-	Start string
-	// InputScale is what a network multiplies rows by first; 0 means 1.
-	InputScale float64
-	// Weights are the classes' weights in the loss, of which only the ratios matter; none: all 1.
-	Weights []float64
+	Dim        int       // features per encoded row, intercept included
+	Classes    int       // classes of the label; 0 for a numeric label
+	NormBound  float64   // every row has ‖x‖₂ ≤ NormBound
+	LabelMin   float64   // the least value of a numeric label, by the schema's bounds; 0 where they are not known
+	LabelMax   float64   // the largest, likewise
+	LabelScale float64   // about how far labels lie from their mean, as the schema says; 0: it does not
+	Shape      []int     // of a row that is an image: rows and columns of pixels, and channels where there are several
+	Weights    []float64 // the classes' weights in the loss, of which only the ratios matter; none: all 1
+	Config     Config    // nil: the model's own with every field left free
 }
+
+// A Config is the configuration of a model: a struct whose exported fields are the model's own fields of a spec's block model, of run.json
+// and of model.json. Its zero value leaves all of them free. Each field has the tags
+//
+//	yaml, json   its name, the same in both
+//	type         what a person writes, as in "number above 0"
+//	default      what it is where it is left free
+//	values       all values, if there are few
+//	doc          what it means, in a phrase
+//	file         "-" for what only training needs, which model.json does not hold
+type Config interface {
+	// New makes the model. Its errors name the field.
+	New(opt Options) (Model, error)
+}
+
+// A Chooser is a Config that chooses what a new run left free by public facts. A run that goes on has its configuration.
+type Chooser interface {
+	Choose(opt Options) Config
+}
+
+// A Label is a kind of label that a model takes.
+type Label int
+
+// The kinds of labels.
+const (
+	TwoClasses Label = iota + 1
+	SomeClasses
+	Number
+	Count // a number from 0
+)
 
 // An Entry is a model that can be named in a spec.
 type Entry struct {
-	Name string
-	New  func(Options) (Model, error)
+	Name   string
+	About  string // what it is, in one line
+	Label  Label  // what it needs; networks, which take numbers, too, have classes
+	Config Config // its zero value: every field left free
+
+	Margin margin.Words // what ⟨w, x⟩ is, for pages that show what each column does to it; empty where a model has no such margin
+
+	// Small is a configuration for tests and audits, of rows of Images numbers, where the zero value is refused.
+	Small Config
+	Net   bool // a chain of layers, which starts elsewhere than at 0
 }
 
-// registry lists all models. A new model is one line here.
-var registry = []Entry{
-	{"logistic", newLogistic},
-	{"linear", newLinear},
-	{"poisson", newPoisson},
-	{"svm", newSVM},
-	{"huber-svm", newHuberSVM},
-	{"softmax", newSoftmax},
-	{"mlp", newMLP},
-	{"cnn", newCNN},
-}
-
-// used says that the registry was read, so that nothing can be added any more.
-var used atomic.Bool
-
-var modelName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+// models are all of them, in the order of the documentation. A new model is one line here.
+var models = registry.New("model", func(e Entry) (string, any) { return e.Name, e.Config },
+	logisticEntry, linearEntry, poissonEntry, svmEntry, huberSVMEntry, softmaxEntry, mlpEntry, cnnEntry)
 
 // Register adds a model, also from another module, before anything reads the registry: in main
-// before cli.Main, or in init. It panics where the name is taken or not in lower case, and once the
+// before cli.Main, or in init. It panics where the name is taken or not in lower case, where the configuration is not a struct, and once the
 // registry was read. What the model's Facts and GradNorm claim is part of the proof of privacy.
 func Register(e Entry) {
-	switch {
-	case used.Load():
-		panic("model: Register(" + e.Name + ") after the registry was read; register before anything else")
-	case !modelName.MatchString(e.Name):
-		panic(fmt.Sprintf("model: Register(%q): a name has lower-case letters, digits and hyphens", e.Name))
-	case slices.ContainsFunc(registry, func(o Entry) bool { return o.Name == e.Name }):
-		panic("model: Register(" + e.Name + "): the name is taken")
-	case e.New == nil:
-		panic("model: Register(" + e.Name + "): New is missing")
+	models.Register(e)
+	margin.Say(e.Name, e.Margin)
+}
+
+func init() {
+	for _, e := range models.Added() {
+		margin.Say(e.Name, e.Margin)
 	}
-	registry = append(registry, e)
+}
+
+// Registry lists every model, in the order of the documentation.
+func Registry() []Entry { return models.All() }
+
+// Lookup finds a model by name.
+func Lookup(name string) (Entry, error) { return models.Lookup(name) }
+
+// IsNetwork says whether the model of that name is a chain of layers.
+func IsNetwork(name string) bool {
+	e, err := Lookup(name)
+	return err == nil && e.Net
 }
 
 // Names lists the models that New knows.
 func Names() []string {
-	used.Store(true)
 	var names []string
-	for _, r := range registry {
-		names = append(names, r.Name)
+	for _, e := range Registry() {
+		names = append(names, e.Name)
 	}
 	return names
 }
 
-// IsNetwork says whether the model of that name is a chain of layers.
-func IsNetwork(name string) bool { return name == "mlp" || name == "cnn" }
-
 // New makes the model of that name.
 func New(name string, opt Options) (Model, error) {
-	used.Store(true)
-	for _, r := range registry {
-		if r.Name != name {
-			continue
-		}
-		if opt.Dim < 1 {
-			return nil, fmt.Errorf("model: %s: %d features per row; at least 1 is needed", name, opt.Dim)
-		}
-		if !(opt.NormBound > 0) || math.IsInf(opt.NormBound, 1) {
-			return nil, fmt.Errorf("model: %s: row norm bound %v; it must be finite and above 0", name, opt.NormBound)
-		}
-		if opt.Classes < 0 || opt.Classes == 1 {
-			return nil, fmt.Errorf("model: %s: %d classes; allowed: 2 or more, or 0 for a numeric label", name, opt.Classes)
-		}
-		if opt.Width != 0 && name != "huber-svm" {
-			return nil, fmt.Errorf("model: %s has no width, found %v; only huber-svm has one", name, opt.Width)
-		}
-		if len(opt.Layers) > 0 && !IsNetwork(name) {
-			return nil, fmt.Errorf("model: %s has no layers, found %d; only mlp and cnn have them", name, len(opt.Layers))
-		}
-		if len(opt.Shape) > 0 && name != "cnn" {
-			return nil, fmt.Errorf("model: %s takes rows without a shape, found %v; only cnn takes images", name, opt.Shape)
-		}
-		if opt.Compute != "" && !IsNetwork(name) {
-			return nil, fmt.Errorf("model: %s has no choice of compute, found %q; only mlp and cnn have one", name, opt.Compute)
-		}
-		if opt.Compute != "" && opt.Compute != single && opt.Compute != double {
-			return nil, fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", opt.Compute, single, double)
-		}
-		if opt.BiasFree && name != "mlp" {
-			return nil, fmt.Errorf("model: bias_free: found it for %s; only mlp can leave biases out", name)
-		}
-		if opt.Start != "" && !IsNetwork(name) {
-			return nil, fmt.Errorf("model: %s starts at 0, found %q; only mlp and cnn have a choice of start", name, opt.Start)
-		}
-		if opt.Start != "" && opt.Start != he && opt.Start != pytorch {
-			return nil, fmt.Errorf("model: start: found %q; allowed are %s (the default) and %s", opt.Start, he, pytorch)
-		}
-		if opt.InputScale != 0 && !IsNetwork(name) {
-			return nil, fmt.Errorf("model: %s takes rows as they are, found an input scale of %v; only mlp and cnn have one", name, opt.InputScale)
-		}
-		if s := opt.InputScale; !(s >= 0) || math.IsInf(s*opt.NormBound, 1) || s != 0 && s*opt.NormBound == 0 {
-			return nil, fmt.Errorf("model: input_scale: found %v; allowed is a number above 0 by which rows of norm %v stay numbers", s, opt.NormBound)
-		}
-		m, err := r.New(opt)
-		if err == nil && len(opt.Weights) > 0 {
-			m, err = weigh(m, name, opt.Weights)
-		}
-		return m, err
+	e, err := Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("model: %w", err)
 	}
-	return nil, fmt.Errorf("model: unknown model %q; allowed: %s", name, strings.Join(Names(), ", "))
+	if opt.Config == nil {
+		opt.Config = e.Config
+	}
+	switch {
+	case reflect.TypeOf(opt.Config) != reflect.TypeOf(e.Config):
+		return nil, fmt.Errorf("model: %s has a configuration of type %T, got %T", name, e.Config, opt.Config)
+	case opt.Dim < 1:
+		return nil, fmt.Errorf("model: %s: %d features per row; at least 1 is needed", name, opt.Dim)
+	case !(opt.NormBound > 0) || math.IsInf(opt.NormBound, 1):
+		return nil, fmt.Errorf("model: %s: row norm bound %v; it must be finite and above 0", name, opt.NormBound)
+	case opt.Classes < 0 || opt.Classes == 1:
+		return nil, fmt.Errorf("model: %s: %d classes; allowed: 2 or more, or 0 for a numeric label", name, opt.Classes)
+	}
+	m, err := opt.Config.New(opt)
+	if err == nil && len(opt.Weights) > 0 {
+		m, err = weigh(m, name, opt.Weights)
+	}
+	return m, err
 }
 
 // needTwo says why a model with one margin cannot take the label.
@@ -280,6 +265,14 @@ func needTwo(name string, classes int) error {
 		return fmt.Errorf("model: %s separates two classes, but the label is numeric; use linear", name)
 	}
 	return fmt.Errorf("model: %s separates two classes, but the label has %d; use softmax", name, classes)
+}
+
+// needNumber says why a regression cannot take the label.
+func needNumber(name string, classes int) error {
+	if classes == 0 {
+		return nil
+	}
+	return fmt.Errorf("model: %s needs a numeric label, but the label has %d classes; use logistic for two, softmax for more", name, classes)
 }
 
 // A Workspace holds the buffers of Eval and Predict. The zero value is ready. It

@@ -17,29 +17,31 @@ import (
 	"github.com/sottodp/sotto/model/modeltest"
 )
 
-// layersOf is what a model of that name needs in Options.Layers.
-func layersOf(name string) []string {
-	switch name {
-	case "mlp":
-		return []string{"3 relu", "2 tanh"}
-	case "cnn":
-		return []string{"conv 2 1 tanh", "mean 1", "group 1", "3"}
+// smallOf is a configuration for the model of that name, of rows of dim numbers.
+func smallOf(name string, dim int) model.Config {
+	if name == "cnn" {
+		return model.CNN{Layers: []string{"conv 2 1 tanh", "mean 1", "group 1", "3"}, Shape: []int{1, dim}}
 	}
-	return nil
+	e, err := model.Lookup(name)
+	if err != nil {
+		panic(err)
+	}
+	return e.Small
 }
 
-// shapeOf is what it needs in Options.Shape for so many features.
-func shapeOf(name string, dim int) []int {
-	if name == "cnn" {
-		return []int{1, dim}
+// labelOf is what the model of that name takes.
+func labelOf(name string) model.Label {
+	e, err := model.Lookup(name)
+	if err != nil {
+		panic(err)
 	}
-	return nil
+	return e.Label
 }
 
 // classesOf is how many classes the model of that name takes: 0 for a numeric label, else k or 2.
 func classesOf(name string, k int) int {
 	for _, classes := range []int{k, 2} {
-		if _, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name), Shape: shapeOf(name, 1)}); err == nil {
+		if _, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Config: smallOf(name, 1)}); err == nil {
 			return classes
 		}
 	}
@@ -67,8 +69,6 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 	compute := ""
 	scale := 3.0
 	switch name {
-	case "linear", "poisson":
-		classes = 0
 	case "softmax":
 	case "cnn", singleCNN:
 		if name == "cnn" {
@@ -95,15 +95,22 @@ func newProblem(t interface{ Fatal(...any) }, name string, n, dim, classes int, 
 		}
 		scale = 0.7
 	default:
-		classes = 2
+		classes = map[model.Label]int{model.TwoClasses: 2}[labelOf(name)]
 	}
 	var weights []float64
 	if classes > 0 && seed%3 == 2 {
 		weights = []float64{2, 0.3, 1, 5, 0.7, 4, 3, 0.1, 6}[:classes]
 	}
-	opt := model.Options{Dim: dim, Classes: classes, NormBound: bound, Layers: layers, Compute: compute, Shape: shape, Weights: weights}
-	if layers != nil && seed%5 == 3 {
-		opt.InputScale = 1.7
+	opt := model.Options{Dim: dim, Classes: classes, NormBound: bound, Weights: weights, Config: smallOf(name, dim)}
+	input := 0.0
+	if seed%5 == 3 {
+		input = 1.7
+	}
+	switch name {
+	case "mlp":
+		opt.Config = model.MLP{Layers: layers, Compute: compute, InputScale: input}
+	case "cnn":
+		opt.Config = model.CNN{Layers: layers, Compute: compute, InputScale: input, Shape: shape}
 	}
 	m, err := model.New(name, opt)
 	if err != nil {
@@ -563,7 +570,12 @@ func TestConstants(t *testing.T) {
 		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Coded: true, Centered: true, Start: 9. / 8}},
 		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(3)}},
 	} {
-		m, err := model.New(c.name, model.Options{Dim: 3, Classes: c.classes, NormBound: 2, Width: c.width})
+		opt := model.Options{Dim: 3, Classes: c.classes, NormBound: 2}
+		switch c.name {
+		case "huber-svm":
+			opt.Config = model.HuberSVM{Width: c.width}
+		}
+		m, err := model.New(c.name, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -598,7 +610,11 @@ func TestLosses(t *testing.T) {
 		{name: "huber-svm", w: 0, y: 1, h: 2, loss: 1.125, grad: -0.75},
 	} {
 		classes := classesOf(c.name, 2)
-		m, err := model.New(c.name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Width: c.h})
+		opt := model.Options{Dim: 1, Classes: classes, NormBound: 1, Config: smallOf(c.name, 1)}
+		if c.name == "huber-svm" {
+			opt.Config = model.HuberSVM{Width: c.h}
+		}
+		m, err := model.New(c.name, opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -618,7 +634,7 @@ func TestLosses(t *testing.T) {
 func TestOneMargin(t *testing.T) {
 	for _, name := range model.Names() {
 		classes := classesOf(name, 2)
-		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Layers: layersOf(name), Shape: shapeOf(name, 1)})
+		m, err := model.New(name, model.Options{Dim: 1, Classes: classes, NormBound: 1, Config: smallOf(name, 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -855,7 +871,7 @@ func TestNew(t *testing.T) {
 		opt  model.Options
 		want string
 	}{
-		{"tree", ok, `unknown model "tree"; allowed: logistic, linear, poisson, svm, huber-svm, softmax, mlp`},
+		{"tree", ok, `unknown model "tree"; choose logistic, linear`},
 		{"logistic", with(func(o *model.Options) { o.Classes = 3 }), "the label has 3; use softmax"},
 		{"svm", with(func(o *model.Options) { o.Classes = 0 }), "the label is numeric; use linear"},
 		{"linear", ok, "the label has 2 classes; use logistic"},
@@ -868,30 +884,25 @@ func TestNew(t *testing.T) {
 		{"logistic", with(func(o *model.Options) { o.NormBound = 0 }), "norm bound 0"},
 		{"logistic", with(func(o *model.Options) { o.NormBound = math.NaN() }), "norm bound NaN"},
 		{"logistic", with(func(o *model.Options) { o.NormBound = math.Inf(1) }), "norm bound +Inf"},
-		{"logistic", with(func(o *model.Options) { o.Width = 1 }), "logistic has no width"},
-		{"huber-svm", with(func(o *model.Options) { o.Width = -1 }), "width -1"},
-		{"huber-svm", with(func(o *model.Options) { o.Width = math.NaN() }), "width NaN"},
-		{"svm", with(func(o *model.Options) { o.Layers = []string{"3"} }), "svm has no layers"},
+		{"logistic", with(func(o *model.Options) { o.Config = model.HuberSVM{Width: 1} }), "logistic has a configuration of type model.Logistic, got model.HuberSVM"},
+		{"huber-svm", with(func(o *model.Options) { o.Config = model.HuberSVM{Width: -1} }), "width -1"},
+		{"huber-svm", with(func(o *model.Options) { o.Config = model.HuberSVM{Width: math.NaN()} }), "width NaN"},
 		{"mlp", ok, "mlp needs layers"},
-		{"mlp", with(func(o *model.Options) { o.Layers = []string{"3", "relu"} }), `found "relu"; allowed is a number of units`},
-		{"mlp", with(func(o *model.Options) { o.Layers = []string{"3 gelu"} }), `found "3 gelu"`},
-		{"mlp", with(func(o *model.Options) { o.Layers = []string{"0"} }), `found "0"`},
-		{"mlp", with(func(o *model.Options) { o.Layers = []string{""} }), `found ""`},
-		{"mlp", with(func(o *model.Options) { o.Layers, o.Compute = []string{"3"}, "float16" }), `compute: found "float16"`},
-		{"svm", with(func(o *model.Options) { o.Compute = "float64" }), "svm has no choice of compute"},
-		{"softmax", with(func(o *model.Options) { o.BiasFree = true }), "bias_free: found it for softmax"},
-		{"mlp", with(func(o *model.Options) { o.Layers, o.Start = []string{"3"}, "zero" }), `start: found "zero"`},
-		{"svm", with(func(o *model.Options) { o.Start = "he" }), "svm starts at 0"},
-		{"svm", with(func(o *model.Options) { o.InputScale = 2 }), "svm takes rows as they are"},
-		{"mlp", with(func(o *model.Options) { o.Layers, o.InputScale = []string{"3"}, -2 }), "input_scale: found -2"},
-		{"mlp", with(func(o *model.Options) { o.Layers, o.InputScale = []string{"3"}, math.NaN() }), "input_scale: found NaN"},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3", "relu"}} }), `found "relu"; allowed is a number of units`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3 gelu"}} }), `found "3 gelu"`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"0"}} }), `found "0"`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{""}} }), `found ""`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3"}, Compute: "float16"} }), `compute: found "float16"`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3"}, Start: "zero"} }), `start: found "zero"`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3"}, InputScale: -2} }), "input_scale: found -2"},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3"}, InputScale: math.NaN()} }), "input_scale: found NaN"},
 		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 0} }), "a class weight is 0; write finite numbers above 0"},
 		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, math.Inf(1)} }), "a class weight is +Inf"},
 		{"svm", with(func(o *model.Options) { o.Weights = []float64{1, 2e8} }), "class weights are from 1 to 2e+08; the largest can be at most 1e+08 times the least"},
 		{"softmax", with(func(o *model.Options) { o.Weights = []float64{1, 2, 3} }), "found 3 class weights"},
 		{"linear", with(func(o *model.Options) { o.Classes, o.Weights = 0, []float64{1} }), "found 1 class weights"},
-		{"mlp", with(func(o *model.Options) { o.Layers = []string{"30000", "30000"} }), "more than 25000000 parameters"},
-		{"mlp", with(func(o *model.Options) { o.Dim, o.Layers = 1<<62, []string{"4"} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"30000", "30000"}} }), "more than 25000000 parameters"},
+		{"mlp", with(func(o *model.Options) { o.Dim, o.Config = 1<<62, model.MLP{Layers: []string{"4"}} }), "more than 25000000 parameters"}, // 2⁶⁴ of them
 	} {
 		if _, err := model.New(c.name, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%q, %+v): %v, want %q", c.name, c.opt, err, c.want)
@@ -899,7 +910,7 @@ func TestNew(t *testing.T) {
 	}
 	for _, name := range model.Names() {
 		opt := ok
-		opt.Layers, opt.Shape = layersOf(name), shapeOf(name, opt.Dim)
+		opt.Config = smallOf(name, opt.Dim)
 		opt.Classes = classesOf(name, 2)
 		m, err := model.New(name, opt)
 		if err != nil {

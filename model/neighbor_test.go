@@ -22,7 +22,7 @@ func TestNeighborFalls(t *testing.T) {
 		if model.IsNetwork(name) {
 			k = 2
 		}
-		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Layers: layersOf(name), Shape: shapeOf(name, dim)})
+		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Config: smallOf(name, dim)})
 		if err != nil {
 			t.Fatal(err)
 		}

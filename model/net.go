@@ -26,7 +26,7 @@ import (
 // netUnit, and c_i·s_i·δ_i to multiples of unit. Both only get shorter, entry by
 // entry, so that every entry of c_i·(a_i, 1)ᵀ·δ_i does, and the clip bound holds for the
 // products, which are multiples of unit·netUnit and at most the clip norm in size. Rows go forward and back in float32, or
-// float64 where Options.Compute says so; norms, clip weights and sums are of float64. What the network computes
+// float64 where its configuration says so; norms, clip weights and sums are of float64. What the network computes
 // of a row depends on that row and w alone. So the
 // gradient of a row is that of the rounded activations and errors, not of ideal ones;
 // what the guarantee needs is only that it is a function of the row, and its norm bounded.
@@ -39,7 +39,16 @@ type network struct {
 	double  bool      // computes in float64
 	torch   bool      // starts as PyTorch's layers
 	scale   float64   // of the input
+	shape   []int     // of its images; nil where it takes any rows
 	facts   Facts
+}
+
+// ShapeOf is the shape of the images that a model needs; nil where it takes any rows.
+func ShapeOf(m Model) []int {
+	if n, ok := m.(*network); ok {
+		return n.shape
+	}
+	return nil
 }
 
 // netUnit: activations over their norm are multiples of it. It is Facts.Unit of a network.
@@ -50,40 +59,87 @@ const (
 	maxParams = 25e6    // what a model file holds
 )
 
-// The values of Options.Compute.
+// The values of compute.
 const (
 	single = "float32"
 	double = "float64"
 )
 
-// The values of Options.Start.
+// The values of start.
 const (
 	he      = "he"
 	pytorch = "pytorch"
 )
 
-func newMLP(opt Options) (Model, error) {
-	if len(opt.Layers) == 0 {
-		return nil, fmt.Errorf("model: mlp needs layers, as in [128 relu]; without one it would be softmax or linear")
+// MLP is the configuration of a network of dense layers.
+type MLP struct {
+	// The hidden layers, first to last: units and activation (relu, tanh, linear), as in "128 relu"; relu may be left out.
+	Layers     []string `yaml:"layers" json:"layers,omitempty" type:"list of texts" default:"required" doc:"the hidden layers, first to last, as in [128 relu, 32 tanh]"`
+	Compute    string   `yaml:"compute" json:"compute,omitempty" type:"text" default:"float32" values:"float32 float64" doc:"the number type for rows; sums are exact in either"`
+	BiasFree   bool     `yaml:"bias_free" json:"bias_free,omitempty" type:"true or false" default:"false" doc:"layers without biases"`
+	Start      string   `yaml:"start" json:"start,omitempty" file:"-" type:"text" default:"he" values:"he pytorch" doc:"initial parameters"`
+	InputScale float64  `yaml:"input_scale" json:"input_scale,omitempty" type:"number above 0" default:"√d/R" doc:"what rows of d numbers and norm R are multiplied by first"`
+}
+
+var mlpEntry = Entry{Name: "mlp", About: "network of dense layers", Label: SomeClasses, Config: MLP{}, Small: MLP{Layers: []string{"4 tanh", "3 relu"}}, Net: true}
+
+// netFields are those that networks share. An InputScale of 0 is 1, as in runs of earlier versions.
+type netFields struct {
+	layers         []string
+	compute, start string
+	biasFree       bool
+	scale          float64
+}
+
+// check says which field is wrong.
+func (c netFields) check(name, example string, norm float64) error {
+	switch s := c.scale; {
+	case len(c.layers) == 0:
+		return fmt.Errorf("model: %s needs layers, as in [%s]; without one it would be softmax or linear", name, example)
+	case c.compute != "" && c.compute != single && c.compute != double:
+		return fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", c.compute, single, double)
+	case c.start != "" && c.start != he && c.start != pytorch:
+		return fmt.Errorf("model: start: found %q; allowed are %s (the default) and %s", c.start, he, pytorch)
+	case !(s >= 0) || math.IsInf(s*norm, 1) || s != 0 && s*norm == 0:
+		return fmt.Errorf("model: input_scale: found %v; allowed is a number above 0 by which rows of norm %v stay numbers", s, norm)
+	}
+	return nil
+}
+
+// inputScale is that of a network where it is left free: numbers of a row of the largest norm then have a size of about 1.
+func inputScale(given float64, opt Options) float64 {
+	return cmp.Or(given, math.Sqrt(float64(opt.Dim))/opt.NormBound)
+}
+
+// Choose sets the input scale.
+func (c MLP) Choose(opt Options) Config {
+	c.InputScale = inputScale(c.InputScale, opt)
+	return c
+}
+
+func (c MLP) New(opt Options) (Model, error) {
+	own := netFields{c.Layers, c.Compute, c.Start, c.BiasFree, c.InputScale}
+	if err := own.check("mlp", "128 relu", opt.NormBound); err != nil {
+		return nil, err
 	}
 	var layers []layer
 	width := opt.Dim
-	for _, text := range opt.Layers {
-		l, err := parseDense(text, width, opt.BiasFree)
+	for _, text := range c.Layers {
+		l, err := parseDense(text, width, c.BiasFree)
 		if err != nil {
 			return nil, err
 		}
 		layers = append(layers, l...)
 		width = l[0].out().size()
 	}
-	return newNetwork("mlp", opt, layers)
+	return newNetwork("mlp", own, opt, layers)
 }
 
 // newNetwork is a network of hidden layers; a dense one to the outputs follows.
-func newNetwork(name string, opt Options, layers []layer) (Model, error) {
+func newNetwork(name string, own netFields, opt Options, layers []layer) (Model, error) {
 	last := layers[len(layers)-1].out().size()
-	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident), opt.BiasFree})
-	m := &network{name: name, layers: layers, classes: opt.Classes, double: opt.Compute == double, torch: opt.Start == pytorch, scale: cmp.Or(opt.InputScale, 1), offset: []int{0}}
+	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident), own.biasFree})
+	m := &network{name: name, layers: layers, classes: opt.Classes, double: own.compute == double, torch: own.start == pytorch, scale: cmp.Or(own.scale, 1), offset: []int{0}}
 	for i, l := range layers {
 		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
 			return nil, fmt.Errorf("model: %s: more than %d parameters; allowed are as many", name, int(maxParams))

@@ -19,8 +19,7 @@ func drawNet(t *rapid.T, compute string) *problem {
 	dim := rapid.SampledFrom([]int{1, 3, 17, 100, 420}).Draw(t, "dim")
 	hidden := []string{"1", "5 tanh", "16", "40 linear", "33 tanh", "64 relu"}
 	opt := model.Options{
-		Dim: dim, NormBound: 1, Classes: rapid.SampledFrom([]int{0, 2, 10, 17}).Draw(t, "classes"),
-		Layers: rapid.SliceOfN(rapid.SampledFrom(hidden), 1, 3).Draw(t, "layers"), Compute: compute, BiasFree: rapid.Bool().Draw(t, "bare"),
+		Dim: dim, NormBound: 1, Classes: rapid.SampledFrom([]int{0, 2, 10, 17}).Draw(t, "classes"), Config: model.MLP{Layers: rapid.SliceOfN(rapid.SampledFrom(hidden), 1, 3).Draw(t, "layers"), Compute: compute, BiasFree: rapid.Bool().Draw(t, "bare")},
 	}
 	m, err := model.New("mlp", opt)
 	if err != nil {
@@ -46,8 +45,9 @@ func drawNet(t *rapid.T, compute string) *problem {
 			p.w = append(p.w, (span.Bound+0.01)*(2*p.rng.Float64()-1))
 		}
 	}
-	if opt.BiasFree {
-		opt.BiasFree = false
+	if net := opt.Config.(model.MLP); net.BiasFree {
+		net.BiasFree = false
+		opt.Config = net
 		p.twin = &problem{rng: p.rng, dense: p.dense}
 		if p.twin.Model, err = model.New("mlp", opt); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/model/margin"
 )
 
 // Poisson regression of a count, y ≥ 0, clamped to its public bounds by the encoding. The model is
@@ -18,7 +19,13 @@ import (
 // slope or curvature: methods that need one refuse the model.
 type poisson struct{}
 
-func newPoisson(opt Options) (Model, error) {
+// Poisson is the configuration of Poisson regression, which has no field.
+type Poisson struct{}
+
+var poissonEntry = Entry{Name: "poisson", About: "Poisson regression of a count", Label: Count, Config: Poisson{},
+	Margin: margin.Words{What: "logarithm of the expected count", Ratio: "ratio of expected counts"}}
+
+func (Poisson) New(opt Options) (Model, error) {
 	if opt.Classes != 0 {
 		return nil, fmt.Errorf("model: poisson needs a count, but the label has %d classes; use logistic for two, softmax for more", opt.Classes)
 	}

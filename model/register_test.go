@@ -9,11 +9,10 @@ import (
 
 // A name is registered once, in lower case, and before anything reads the registry.
 func TestRegister(t *testing.T) {
-	make := func(model.Options) (model.Model, error) { return nil, nil }
 	if !slices.Contains(model.Names(), "poisson") {
 		t.Fatal("poisson is not registered")
 	}
-	for _, e := range []model.Entry{{Name: "late", New: make}, {Name: "linear", New: make}, {Name: "Upper", New: make}, {Name: "empty"}} {
+	for _, e := range []model.Entry{{Name: "late", Config: model.Linear{}}, {Name: "linear", Config: model.Linear{}}, {Name: "Upper", Config: model.Linear{}}, {Name: "empty"}} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -33,7 +33,12 @@ type softmax struct {
 // loaded, so that rows come from a near cache K−1 times out of K.
 const tile = 32
 
-func newSoftmax(opt Options) (Model, error) {
+// Softmax is the configuration of softmax regression, which has no field.
+type Softmax struct{}
+
+var softmaxEntry = Entry{Name: "softmax", About: "softmax regression of two or more classes", Label: SomeClasses, Config: Softmax{}}
+
+func (Softmax) New(opt Options) (Model, error) {
 	if opt.Classes == 0 {
 		return nil, fmt.Errorf("model: softmax needs classes, but the label is numeric; use linear")
 	}

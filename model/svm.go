@@ -1,6 +1,10 @@
 package model
 
-import "math"
+import (
+	"math"
+
+	"github.com/sottodp/sotto/model/margin"
+)
 
 // Support vector machine: the hinge loss of two classes, y = ±1:
 //
@@ -8,7 +12,12 @@ import "math"
 //	s = −y where yz < 1, else 0; at the kink 0, a subgradient
 type hinge struct{}
 
-func newSVM(opt Options) (Model, error) {
+// SVM is the configuration of the support vector machine, which has no field.
+type SVM struct{}
+
+var svmEntry = Entry{Name: "svm", About: "support vector machine, by the hinge loss", Label: TwoClasses, Config: SVM{}, Margin: margin.Words{What: "margin w·x"}}
+
+func (SVM) New(opt Options) (Model, error) {
 	if err := needTwo("svm", opt.Classes); err != nil {
 		return nil, err
 	}

@@ -19,9 +19,14 @@ func TestClassWeights(t *testing.T) {
 		}
 		const n = 30
 		p := newProblem(t, name, n, 6, classes, 1, 4) // without weights of its own
-		opt := model.Options{Dim: p.dense.Dim, Classes: classes, NormBound: 1, Weights: weights[:classes], Compute: ""}
-		if model.IsNetwork(name) {
-			opt.Compute, opt.Layers, opt.Shape = "float64", layersOf(name), shapeOf(name, p.dense.Dim)
+		opt := model.Options{Dim: p.dense.Dim, Classes: classes, NormBound: 1, Weights: weights[:classes], Config: smallOf(name, p.dense.Dim)}
+		switch net := opt.Config.(type) {
+		case model.MLP:
+			net.Compute = "float64"
+			opt.Config = net
+		case model.CNN:
+			net.Compute = "float64"
+			opt.Config = net
 		}
 		m, err := model.New(name, opt)
 		if err != nil {

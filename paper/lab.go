@@ -31,9 +31,12 @@ type Problem struct {
 
 // NewProblem is a table under a model by its name; layers are those of a network. Rows of a cnn are square images.
 func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers ...string) (*Problem, error) {
-	options := model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: t.NormBound, Layers: layers}
-	if side := int(math.Sqrt(float64(t.Dim))); kind == "cnn" {
-		options.Shape = []int{side, side}
+	options := model.Options{Dim: t.Dim, Classes: t.Classes, NormBound: t.NormBound}
+	switch side := int(math.Sqrt(float64(t.Dim))); kind {
+	case "mlp":
+		options.Config = model.MLP{Layers: layers}
+	case "cnn":
+		options.Config = model.CNN{Layers: layers, Shape: []int{side, side}}
 	}
 	m, err := model.New(kind, options)
 	if err != nil {

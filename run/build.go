@@ -7,7 +7,6 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/internal/kern"
@@ -109,7 +108,7 @@ func OtherBuild(info *runlog.Info, what, name string) error {
 
 // knows reports an error where this build does not have the run's model.
 func knows(info *runlog.Info, m ModelSpec) error {
-	if !slices.Contains(model.Names(), m.Name) {
+	if _, err := model.Lookup(m.Name); err != nil {
 		return OtherBuild(info, "model", m.Name)
 	}
 	return nil

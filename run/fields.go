@@ -1,6 +1,11 @@
 package run
 
-import "github.com/sottodp/sotto/config"
+import (
+	"strings"
+
+	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/model"
+)
 
 // Fields are the fields of a spec file and of its blocks model and privacy. The reference and the JSON schema for editors are
 // made of them.
@@ -30,21 +35,14 @@ func Fields() []config.Block {
 			config.NewField("compare", "block", "none", "what `sotto compare` varies ([compare.md](../how-to/compare.md))"),
 			config.NewField("network", "block", "none", "who trains together, for `sotto net` ([network.md](../how-to/network.md))"),
 		}},
-		{Title: "Block `model`", Fields: []config.Field{
-			config.NewField("name", "text", "required", "`logistic`, `linear`, `poisson`, `svm`, `huber-svm`, `softmax`, `mlp` or `cnn`"),
+		{Title: "Block `model`", Fields: append([]config.Field{
+			config.NewField("name", "text", "required", "which model: "+oneOf(model.Names())),
 			config.NewField("l2", "number", "0", "λ of λ/2·Σw²"),
 			config.NewField("l1", "number", "0", "λ of λ·Σ|w|"),
 			config.NewField("nonconvex", "number", "0", "λ of λ·Σw²/(1+w²)"),
-			config.NewField("width", "number", "0.5", "half-width of the rounded corner; `huber-svm` only"),
-			config.NewField("layers", "list of texts", "required for `mlp` and `cnn`", "the hidden layers, first to last, as in `[128 relu, 32 tanh]` ([Networks](networks.md))"),
-			config.NewField("compute", "text", "`float32`", "the number type for rows of a network: `float32` or `float64`; sums are exact in either", "float32 float64"),
-			config.NewField("bias_free", "true or false", "false", "layers without biases; `mlp` only"),
-			config.NewField("start", "text", "`he`", "initial parameters of a network: `he` or `pytorch` ([Networks](networks.md))", "he pytorch"),
-			config.NewField("input_scale", "number above 0", "√d/R", "what a network multiplies rows of d numbers and norm R by first; `mlp` and `cnn` only ([Networks](networks.md))"),
 			config.NewField("class_weights", "number by class", "all 1", "weights of the classes in the loss, as in `{yes: 5}` ([Models](models.md#rare-classes))"),
 			config.NewField("threshold", "number by class", "none", "one of two classes, and from which probability on it is predicted, as in `{yes: 0.2}` ([Models](models.md#rare-classes))"),
-			config.NewField("shape", "list of numbers", "the schema's `image.shape`", "rows, columns and channels of the images; `cnn` only"),
-		}},
+		}, modelFields()...)},
 		{Title: "Block `privacy`", Fields: []config.Field{
 			config.NewField("epsilon", "number above 0", "required", "ε of the run; in caps, this much is reserved in the ledger for good"),
 			config.NewField("delta", "number from 0, below 1", "required", "δ of the run. `sgd` refuses 0: it has Gaussian noise only, which has no finite ε at δ = 0"),
@@ -52,4 +50,10 @@ func Fields() []config.Block {
 			config.NewField("accountant", "text", "`best`", "`best`, `rdp`, `pld`, `gdp`, `zcdp` or `pure`", "best rdp pld gdp zcdp pure"),
 		}},
 	}
+}
+
+// oneOf lists names, as in `a`, `b` or `c`.
+func oneOf(names []string) string {
+	last := len(names) - 1
+	return "`" + strings.Join(names[:last], "`, `") + "` or `" + names[last] + "`"
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
@@ -192,7 +193,7 @@ func TestNamingAMethod(t *testing.T) {
 		}
 	}
 	s, err := LoadSpec(file, []Override{{"model.l2", "0.5", "--set"}, {"model.name", "svm", "--model"}})
-	if err != nil || !reflect.DeepEqual(s.Model, ModelSpec{Name: "svm"}) {
+	if err != nil || !reflect.DeepEqual(s.Model, ModelSpec{Name: "svm", Config: model.SVM{}}) {
 		t.Errorf("another model: %+v, %v", s.Model, err)
 	}
 }

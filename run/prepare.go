@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -204,7 +203,7 @@ func (s *Spec) readSchema() (*schema.Schema, error) {
 
 // PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
-	j := &Job{Spec: spec.scaled(schema), Schema: schema, Sum: spec.sum}
+	j := &Job{Spec: spec.chosen(schema), Schema: schema, Sum: spec.sum}
 	if err := cmp.Or(spec.labOnly(), spec.checkHoldout()); err != nil {
 		return nil, err
 	}
@@ -308,7 +307,7 @@ func (j *Job) cautions() (warnings []string) {
 
 // PrepareModel prepares the model of a spec and its public facts, without a method.
 func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
-	j := &Job{Spec: spec.scaled(schema), Schema: schema}
+	j := &Job{Spec: spec.chosen(schema), Schema: schema}
 	if err := j.setModel(); err != nil {
 		return nil, err
 	}
@@ -320,16 +319,6 @@ func PrepareModel(spec *Spec, schema *schema.Schema) (*Job, error) {
 		return nil, &InputError{spec.Place("privacy.accountant"), err}
 	}
 	return j, nil
-}
-
-// scaled is the spec with the input scale of its network: numbers of a row of the largest norm then have a size of about 1.
-func (s *Spec) scaled(schema *schema.Schema) *Spec {
-	if !model.IsNetwork(s.Model.Name) || s.Model.InputScale != 0 || s.has("model.input_scale") {
-		return s
-	}
-	with := *s
-	with.Model.InputScale = math.Sqrt(float64(schema.Dim())) / schema.RowNorm
-	return &with
 }
 
 const majority = "majority" // the method that has no loss
@@ -353,40 +342,16 @@ func (m ModelSpec) weights(schema *schema.Schema) ([]float64, error) {
 
 func (j *Job) setModel() error {
 	spec, schema := j.Spec, j.Schema
-	if !slices.Contains(model.Names(), spec.Model.Name) {
-		return inputError(spec.Place("model.name"), "model.name: found %q; allowed are %s", spec.Model.Name, strings.Join(model.Names(), ", "))
+	if _, err := model.Lookup(spec.Model.Name); err != nil {
+		return inputError(spec.Place("model.name"), "model.name: %w", err)
 	}
-	s, network := spec.Model, model.IsNetwork(spec.Model.Name)
-	for _, f := range []struct {
-		name, allowed string
-		wrong         bool
-		found         any
-	}{
-		{"width", "huber-svm", s.Width != 0 && s.Name != "huber-svm", s.Width},
-		{"layers", "mlp and cnn", len(s.Layers) > 0 && !network, len(s.Layers)},
-		{"compute", "mlp and cnn", s.Compute != "" && !network, strconv.Quote(s.Compute)},
-		{"bias_free", "mlp", s.BiasFree && s.Name != "mlp", s.BiasFree},
-		{"start", "mlp and cnn", s.Start != "" && !network, strconv.Quote(s.Start)},
-		{"input_scale", "mlp and cnn", s.InputScale != 0 && !network, s.InputScale},
-		{"shape", "cnn", len(s.Shape) > 0 && s.Name != "cnn", s.Shape},
-	} {
-		if f.wrong {
-			return inputError(spec.Place("model."+f.name), "model.%s: found %v; allowed only for %s, not for %s", f.name, f.found, f.allowed, s.Name)
-		}
-	}
-	var least float64
-	if b := schema.LabelBounds(); b != nil {
-		least = b.Min
-	}
-	weights, err := s.weights(schema)
-	if err != nil {
+	s := spec.Model
+	opt := s.options(schema)
+	var err error
+	if opt.Weights, err = s.weights(schema); err != nil {
 		return &InputError{spec.Place("model.class_weights"), err}
 	}
-	m, err := model.New(spec.Model.Name, model.Options{
-		Weights:  weights,
-		LabelMin: least, Dim: schema.Dim(), Classes: schema.Classes(), NormBound: schema.RowNorm, Width: spec.Model.Width, Layers: spec.Model.Layers, Compute: spec.Model.Compute, Shape: j.imageShape(),
-		BiasFree: spec.Model.BiasFree, Start: spec.Model.Start, InputScale: spec.Model.InputScale,
-	})
+	m, err := model.New(s.Name, opt)
 	if err != nil {
 		return &InputError{spec.Place("model"), err}
 	}
@@ -395,7 +360,7 @@ func (j *Job) setModel() error {
 	if err := model.CheckThreshold(s.Threshold, schema.ClassNames(), f); err != nil {
 		return inputError(spec.Place("model.threshold"), "model.threshold: %w", err)
 	}
-	if weights != nil && spec.MethodName == majority {
+	if opt.Weights != nil && spec.MethodName == majority {
 		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; allowed is a method that trains", majority)
 	}
 	j.Facts = oracle.Public{
@@ -423,9 +388,6 @@ func (j *Job) setModel() error {
 	}
 	if schema.Intercept {
 		j.Facts.Intercept = schema.Dim()
-	}
-	if spec.has("model.input_scale") && s.InputScale == 0 {
-		return inputError(spec.Place("model.input_scale"), "model.input_scale: found 0; allowed is a number above 0, or to leave the field out")
 	}
 	if f.Viewed && schema.Image != nil && schema.Image.Encode == "" {
 		j.Facts.Image = schema.Image.Shape
@@ -460,14 +422,6 @@ func (j *Job) setModel() error {
 		}
 	}
 	return nil
-}
-
-// imageShape returns the shape of the rows of a cnn.
-func (j *Job) imageShape() []int {
-	if s := j.Spec.Model.Shape; s != nil || j.Spec.Model.Name != "cnn" || j.Schema.Image == nil {
-		return s
-	}
-	return j.Schema.Image.RowShape()
 }
 
 // Meter certifies the plan against the budget, or makes the filter that the plan names.

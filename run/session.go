@@ -282,7 +282,7 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 		return nil, err
 	}
 	return &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Width: j.Spec.Model.Width, Layers: j.Spec.Model.Layers, Compute: j.Spec.Model.Compute, BiasFree: j.Spec.Model.BiasFree, Shape: j.imageShape(), Scale: j.Spec.Model.InputScale, W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
+		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Config: j.Spec.Model.Config, Shape: model.ShapeOf(j.Model), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
 		Threshold: j.Spec.Model.Threshold, Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
 	}, nil
 }

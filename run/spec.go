@@ -70,29 +70,6 @@ func (s *Spec) Summed() bool { return s.summed }
 // AutoColumns lets method auto choose how many columns are used.
 const AutoColumns = -1
 
-// ModelSpec is the block `model`.
-type ModelSpec struct {
-	Name      string  `yaml:"name" json:"name"`
-	L2        float64 `yaml:"l2" json:"l2,omitempty"`               // λ of λ/2‖w‖²
-	L1        float64 `yaml:"l1" json:"l1,omitempty"`               // λ of λ‖w‖₁
-	NonConvex float64 `yaml:"nonconvex" json:"nonconvex,omitempty"` // λ of λΣw²/(1+w²)
-	Width     float64 `yaml:"width" json:"width,omitempty"`         // of the Huberised hinge; 0 means 0.5
-	// Hidden layers of an mlp, first to last, as in "128 relu"; of a cnn, as in "conv 16 8x8 stride 2 pad 3 relu".
-	Layers  []string `yaml:"layers" json:"layers,omitempty"`
-	Compute string   `yaml:"compute" json:"compute,omitempty"` // of a network: float32, the default, or float64
-	// An mlp without biases; how a network starts: he, the default, or pytorch.
-	BiasFree bool   `yaml:"bias_free" json:"bias_free,omitempty"`
-	Start    string `yaml:"start" json:"start,omitempty"`
-	// What a network multiplies rows by first: where it is 0 Prepare sets it, by the public size of the rows, and rows are as they are
-	// in runs written before.
-	InputScale float64 `yaml:"input_scale" json:"input_scale,omitempty"`
-	// Of the classes: weights in the loss, 1 where there is none; and from which probability on the one that is named is predicted.
-	ClassWeights ClassNumbers `yaml:"class_weights" json:"class_weights,omitempty"`
-	Threshold    ClassNumbers `yaml:"threshold" json:"threshold,omitempty"`
-
-	Shape []int `yaml:"shape" json:"shape,omitempty"` // of the images of a cnn: rows, columns, channels; default the schema's
-}
-
 // ClassNumbers are numbers by the name of a class.
 type ClassNumbers map[string]float64
 

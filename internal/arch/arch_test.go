@@ -105,8 +105,9 @@ var table = map[string][]string{
 	"privacy/account/claimed": {"privacy", "privacy/account", "method/schedule"},
 
 	// Layer 2, models and the oracle from outside.
-	"model":  {"data", "schema", "internal/kern", "internal/newfile", "internal/vfs", "internal/readfile"},
-	"oracle": {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
+	"model/margin": {},
+	"model":        {"data", "schema", "model/margin", "internal/kern", "internal/registry", "internal/newfile", "internal/vfs", "internal/readfile"},
+	"oracle":       {"privacy", "privacy/mech", "privacy/sample", "privacy/clip"},
 
 	// Models in another program's form: the schema's public facts and a model's parameters.
 	"internal/onnx":        {"schema", "model", "internal/onnx/onnxpb", "internal/scatter"},
@@ -141,7 +142,7 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"internal/redact", "run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"internal/redact", "internal/registry", "run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
@@ -161,7 +162,7 @@ var table = map[string][]string{
 	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"schema", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"},
+	"run/report": {"schema", "model/margin", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"},
 
 	// What an officer signs, from a run directory and the ledger.
 	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "run/ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},

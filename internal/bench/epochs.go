@@ -306,14 +306,14 @@ columns:
 
 // hidden is a network of 128 hidden units.
 func hidden() (model.Model, error) {
-	return model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Layers: []string{"128 relu"}})
+	return model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
 }
 
 // convolutions is the network of Opacus' example for MNIST.
 func convolutions() (model.Model, error) {
 	return model.New("cnn", model.Options{
 		Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28},
-		Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"},
+		Config: model.CNN{Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"}},
 	})
 }
 

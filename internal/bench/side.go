@@ -125,7 +125,7 @@ func zeroed(t *data.Table) *data.Table {
 func stepper(t *data.Table, n int, net bool) (step, stop func(), err error) {
 	m, err := model.New("logistic", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1})
 	if net {
-		m, err = model.New("mlp", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1, Layers: []string{"128 relu"}})
+		m, err = model.New("mlp", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
 	}
 	if err != nil {
 		return nil, nil, err

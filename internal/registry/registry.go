@@ -51,6 +51,9 @@ func (r *Registry[E]) All() []E {
 	return slices.Clone(r.all)
 }
 
+// Added are the entries so far; more can be added.
+func (r *Registry[E]) Added() []E { return slices.Clone(r.all) }
+
 // Lookup finds an entry by its name.
 func (r *Registry[E]) Lookup(name string) (E, error) {
 	r.used.Store(true)
@@ -62,7 +65,7 @@ func (r *Registry[E]) Lookup(name string) (E, error) {
 	for i, e := range r.all {
 		names[i], _ = r.of(e)
 	}
-	return e, fmt.Errorf("found %q; allowed are %s", name, strings.Join(names, ", "))
+	return e, fmt.Errorf("unknown %s %q; choose %s", r.kind, name, strings.Join(names, ", "))
 }
 
 func (r *Registry[E]) find(name string) (found E, ok bool) {

@@ -30,18 +30,20 @@ type wild struct {
 func drawWild(t *rapid.T) wild {
 	x := wild{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))}
 	x.shape = rapid.SampledFrom([][]int{{3, 2, 2}, {5, 4}, {6, 7, 3}, {1, 9}, {4, 4, 16}}).Draw(t, "shape")
-	opt := model.Options{Dim: 1, Shape: x.shape, NormBound: 1, Classes: pick(x, 0, 2, 3, 17), Compute: pick(x, "float32", "float64")}
+	opt := model.Options{Dim: 1, Shape: x.shape, NormBound: 1, Classes: pick(x, 0, 2, 3, 17)}
+	net := model.CNN{Compute: pick(x, "float32", "float64")}
 	for _, n := range x.shape {
 		opt.Dim *= n
 	}
 	for x.Model == nil { // most windows do not fit
-		opt.Layers = nil
+		net.Layers = nil
 		for range 1 + x.IntN(4) {
-			opt.Layers = append(opt.Layers, x.layer())
+			net.Layers = append(net.Layers, x.layer())
 		}
+		opt.Config = net
 		x.Model, _ = model.New("cnn", opt)
 	}
-	t.Log(opt.Layers, opt.Classes, opt.Compute)
+	t.Log(net.Layers, opt.Classes, net.Compute)
 
 	c := math.Ldexp(0.5+x.Float64()/2, pick(x, -300, -140, -30, 0, 8, 100, 300))
 	x.rule = pick[clip.Rule](x, clip.Norm{C: c}, clip.Norm{C: c, P: 1}, clip.Value{C: c}, clip.Value{C: c}, clip.PerLayer{C: c, Layers: x.Facts().Layers})

@@ -210,7 +210,7 @@ func TestDescentIsNoisy(t *testing.T) {
 // tilted is the law of an objective perturbation's result in one dimension, in bins of the given width, on a
 // table of a first row and one that has no say. blunt changes what it likes between derivation and use.
 func tilted(t *testing.T, first row, h, width float64, q oracle.Minimize, blunt func(*perturb.Objective), solve func(o *Oracle, w []float64, p perturb.Objective)) audit.Law {
-	m, err := model.New("huber-svm", model.Options{Dim: 1, Classes: 2, NormBound: 1, Width: h})
+	m, err := model.New("huber-svm", model.Options{Dim: 1, Classes: 2, NormBound: 1, Config: model.HuberSVM{Width: h}})
 	if err != nil {
 		t.Fatal(err)
 	}

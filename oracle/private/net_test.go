@@ -21,7 +21,7 @@ import (
 )
 
 func network(t interface{ Fatal(...any) }, dim, classes int, layers ...string) model.Model {
-	m, err := model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: layers})
+	m, err := model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Config: model.MLP{Layers: layers}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows [
 	m = network(t, dim, classes, layers...)
 	if rapid.Bool().Draw(t, "bare") {
 		var err error
-		if m, err = model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: layers, BiasFree: true}); err != nil {
+		if m, err = model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Config: model.MLP{Layers: layers, BiasFree: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows [
 		weights = []float64{3, 0.7, 1, 1e-3}[:classes]
 		var err error
 		scale := rapid.SampledFrom([]float64{1, 0.01, 2.6}).Draw(t, "input scale")
-		if m, err = model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: layers, Weights: weights, InputScale: scale}); err != nil {
+		if m, err = model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Weights: weights, Config: model.MLP{Layers: layers, InputScale: scale}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func drawNetwork(t *rapid.T) (m model.Model, w []float64, rule clip.Rule, rows [
 		dim = 12
 		var err error
 		compute := rapid.SampledFrom([]string{"float32", "float64"}).Draw(t, "compute")
-		if m, err = model.New("cnn", model.Options{Dim: dim, Shape: []int{3, 2, 2}, Classes: classes, NormBound: 1, Layers: imageNetworks[image], Compute: compute, Weights: weights}); err != nil {
+		if m, err = model.New("cnn", model.Options{Dim: dim, Shape: []int{3, 2, 2}, Classes: classes, NormBound: 1, Weights: weights, Config: model.CNN{Layers: imageNetworks[image], Compute: compute}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,9 +149,9 @@ func TestSmallBatches(t *testing.T) {
 		list = append(list, int32(i))
 	}
 	for _, m := range []model.Model{
-		newModel(t, "mlp", model.Options{Dim: dim, Classes: 10, NormBound: 1, Layers: []string{"60 relu", "20 tanh"}}),
-		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Layers: []string{"conv 8 3 pad 1", "max 2", "40"}}),
-		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Layers: []string{"conv 8 3 pad 1", "40"}, Compute: "float64"}),
+		newModel(t, "mlp", model.Options{Dim: dim, Classes: 10, NormBound: 1, Config: model.MLP{Layers: []string{"60 relu", "20 tanh"}}}),
+		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Config: model.CNN{Layers: []string{"conv 8 3 pad 1", "max 2", "40"}}}),
+		newModel(t, "cnn", model.Options{Dim: dim, Shape: []int{6, 6, 2}, Classes: 10, NormBound: 1, Config: model.CNN{Layers: []string{"conv 8 3 pad 1", "40"}, Compute: "float64"}}),
 		newModel(t, "softmax", model.Options{Dim: dim, Classes: 10, NormBound: 1}),
 	} {
 		w := make([]float64, m.Dim())

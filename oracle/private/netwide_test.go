@@ -18,7 +18,7 @@ func TestWideNetworkNeighbors(t *testing.T) {
 	for trial := range 60 {
 		rnd := rand.New(rand.NewPCG(uint64(trial), 77))
 		dim, classes := []int{1, 7, 31, 420}[rnd.IntN(4)], []int{0, 2, 3, 10}[rnd.IntN(4)]
-		m, err := model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Layers: shapes[rnd.IntN(len(shapes))]})
+		m, err := model.New("mlp", model.Options{Dim: dim, Classes: classes, NormBound: 1, Config: model.MLP{Layers: shapes[rnd.IntN(len(shapes))]}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func TestFilesThatDifferInAUnit(t *testing.T) {
 			without, nominal = patient("y"), units+1
 		}
 		tables := []*data.Table{with, read(without)}
-		m, err := model.New([]string{"logistic", "huber-svm"}[rnd.IntN(2)], model.Options{Dim: with.Dim, Classes: 2, NormBound: 1, Width: 0.5})
+		m, err := model.New([]string{"logistic", "huber-svm"}[rnd.IntN(2)], model.Options{Dim: with.Dim, Classes: 2, NormBound: 1, Config: model.HuberSVM{Width: 0.5}})
 		if err != nil {
 			m = logistic(t, with.Dim)
 		}

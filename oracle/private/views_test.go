@@ -39,10 +39,10 @@ func viewedSum(t interface{ Fatal(...any) }, m model.Model, tab *data.Table, w [
 
 // imageNetwork is a network of images of 3×4 pixels and three classes.
 func imageNetwork(t interface{ Fatal(...any) }, compute string, layers ...string) model.Model {
-	opt := model.Options{Dim: 12, Classes: 3, NormBound: 1, Layers: layers, Compute: compute}
+	opt := model.Options{Dim: 12, Classes: 3, NormBound: 1, Config: model.MLP{Layers: layers, Compute: compute}}
 	name := "mlp"
 	if strings.HasPrefix(layers[0], "conv") {
-		name, opt.Shape = "cnn", []int{3, 4}
+		name, opt.Config = "cnn", model.CNN{Layers: layers, Compute: compute, Shape: []int{3, 4}}
 	}
 	m, err := model.New(name, opt)
 	if err != nil {

@@ -164,10 +164,11 @@ func (t *task) problem(name, setting string) (*paper.Problem, error) {
 	case t.train.Classes == 0:
 		kind = "linear"
 	case name == network:
-		kind, opt.Layers, opt.BiasFree, opt.Start = "mlp", []string{"128 relu"}, setting != before && setting != started, "pytorch"
+		net := model.MLP{Layers: []string{"128 relu"}, BiasFree: setting != before && setting != started, Start: "pytorch"}
 		if setting == before {
-			opt.Start = "he"
+			net.Start = "he"
 		}
+		kind, opt.Config = "mlp", net
 	}
 	m, err := model.New(kind, opt)
 	if err != nil {

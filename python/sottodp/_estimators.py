@@ -33,8 +33,6 @@ _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
 
 LABEL = "sotto-label"  # the label's column; features may have any other name
 
-_LINEAR = ("logistic", "linear", "poisson", "svm", "huber-svm", "softmax")  # models with a coefficient for each encoded feature
-
 _OWN_STEPS = "X was not made by steps that were fitted to the same rows, such as scalers, encoders, imputers or selections."
 
 
@@ -240,8 +238,8 @@ class _Sotto(BaseEstimator):
     def _keep_coefficients(self) -> None:
         """coef_, intercept_ and coef_names_ of a linear model, as scikit-learn shapes them."""
         model = json.loads(self._model_file)
-        if model["model"] not in _LINEAR:
-            return
+        if model.get("layers"):
+            return  # a network
         factor = model.get("margin_factor") or 1
         w = np.asarray(model["w"]).reshape(-1, model["dim"]) * factor
         intercept = np.full(len(w), model.get("offset", 0.0) * factor)
@@ -1123,13 +1121,13 @@ _REGRESSOR_EXAMPLES = """>>> import numpy as np
     True"""
 
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
-    models='"logistic" (default for two classes), "softmax" (for more), "svm", "huber-svm" or "mlp".',
+    models='"logistic" (default for two classes), "softmax" (for more), or another one of the page Models.',
     label="classes : sequence, optional\n        All classes that a label may have, public, in any order. ``classes_`` has them sorted and in the type of y, as in all of scikit-learn.",
     more="class_weight : dict, optional\n        Public weights of classes in the loss, as ``{label: 5}``, 1 where there is none; they cost nothing.\n    ",
     examples=_CLASSIFIER_EXAMPLES,
 )
 SottoRegressor.__doc__ = "A differentially private regression.\n" + _PARAMETERS.format(
-    models='"linear" (default) or "mlp".',
+    models='"linear" (default), or another one of the page Models.',
     label="target_range : (low, high), optional\n        Public bounds of the target, in its own units. Targets beyond are clamped.",
     more="",
     examples=_REGRESSOR_EXAMPLES,

@@ -89,22 +89,21 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 // twinJob is a job of the method and the model on a small table, nil if the method does not support the model; or on one of
 // images, nil if a run would not keep them as bytes.
 func twinJob(name string, m method.Method, modelName string, images bool) (*run.Job, error) {
-	label := "classes: [no, yes]"
-	switch modelName {
-	case "softmax", "mlp", "cnn":
-		label = "classes: [one, two, three]"
-	case "linear", "poisson":
-		label = "min: 0, max: 9"
+	entry, err := model.Lookup(modelName)
+	if err != nil {
+		return nil, err
 	}
+	label := map[model.Label]string{model.TwoClasses: "classes: [no, yes]", model.SomeClasses: "classes: [one, two, three]",
+		model.Number: "min: 0, max: 9", model.Count: "min: 0, max: 9"}[entry.Label]
 	var b strings.Builder
-	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\nintercept: %t\ncolumns:\n", twinRows, !model.IsNetwork(modelName))
+	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\nintercept: %t\ncolumns:\n", twinRows, !entry.Net)
 	for k := range twinWidth {
 		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: -1, max: 1}\n", k)
 	}
 	fmt.Fprintf(&b, "  - {name: label, type: label, %s}\n", label)
 	if images {
 		classes := `["0", "1"]`
-		if modelName == "softmax" {
+		if entry.Label == model.SomeClasses {
 			classes = `["0", "1", "2"]`
 		}
 		b.Reset()
@@ -115,13 +114,7 @@ func twinJob(name string, m method.Method, modelName string, images bool) (*run.
 	if err != nil {
 		return nil, err
 	}
-	spec := run.ModelSpec{Name: modelName}
-	switch modelName {
-	case "mlp":
-		spec.Layers = []string{"4 tanh", "3 relu"}
-	case "cnn":
-		spec.Layers, spec.Shape = []string{"conv 3 2x2 tanh", "max 2 stride 1", "3 relu"}, []int{3, 3, 1}
-	}
+	spec := run.ModelSpec{Name: modelName, Config: entry.Small}
 	for _, l2 := range []float64{0, 0.05} { // some methods need curvature
 		for _, delta := range []float64{1e-5, 0} {
 			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {

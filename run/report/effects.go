@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/model/margin"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -132,17 +134,11 @@ func effectsOf(text []byte) (*effects, error) {
 	if s.Format.Kind != schema.KindCSV || len(m.W) != s.Dim() || len(m.Classes) > 2 {
 		return nil, nil
 	}
-	e := &effects{What: "margin w·x", Norm: "L2", Bound: number(s.RowNorm), Projected: s.RowScaling == schema.RowProject}
-	switch m.Model {
-	case "logistic":
-		if len(m.Classes) != 2 {
-			return nil, fmt.Errorf("%s: found %d classes; a logistic model has 2", runlog.ModelFile, len(m.Classes))
-		}
-		e.What, e.Ratio = fmt.Sprintf("log-odds of the class %q", m.Classes[1]), "odds ratio"
-	case "linear":
-		e.What = "prediction"
-	case "poisson":
-		e.What, e.Ratio = "logarithm of the expected count", "ratio of expected counts"
+	e := &effects{Norm: "L2", Bound: number(s.RowNorm), Projected: s.RowScaling == schema.RowProject}
+	words := margin.Of(m.Model, m.Classes)
+	e.What, e.Ratio = words.What, words.Ratio
+	if strings.Contains(e.What, "%q") {
+		return nil, fmt.Errorf("%s: found %d classes; a model %s has 2", runlog.ModelFile, len(m.Classes), m.Model)
 	}
 	if s.Norm == schema.NormL1 {
 		e.Norm = "L1"

@@ -60,7 +60,7 @@ const (
 func (m AGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	m.Off = terms.Off
 	rate, fall := agdRate/known(pub.NormBound), agdFall*float64(pub.Lipschitz)/pub.NormBound
-	if !pub.Lipschitz.Finite() {
+	if inLabelUnits(pub) {
 		rate, fall = agdQuadRate/pub.NormBound*known(pub.LabelSpan), blQuadFall*pub.LabelSpan*known(pub.LabelSpan)
 	}
 	if m.Off {

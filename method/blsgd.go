@@ -97,7 +97,7 @@ const (
 // Configure sets what is zero.
 func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rate, fall, armijo := blRate/known(pub.NormBound*pub.NormBound), blFall*float64(pub.Lipschitz)/pub.NormBound, blArmijo
-	if !pub.Lipschitz.Finite() {
+	if inLabelUnits(pub) {
 		rate, fall = blQuadRate/known(float64(pub.Smooth)+obj.smooth()), blQuadFall*pub.LabelSpan*known(pub.LabelSpan)
 	}
 	if len(pub.Initial) > 0 {

@@ -77,6 +77,12 @@ func netClipFree(pub oracle.Public) float64 {
 	return size
 }
 
+// inLabelUnits says that the loss is measured in the unit of a numeric label, so that steps and bounds which suit the losses of classes
+// do not suit it.
+func inLabelUnits(pub oracle.Public) bool {
+	return !pub.Lipschitz.Finite() || pub.Classes == 0 && pub.LabelSpan > 0
+}
+
 // clipBound is share × the loss's Lipschitz bound; for the squared loss R/8 × the width of the label's bounds.
 func clipBound(pub oracle.Public, share float64) float64 {
 	if pub.Lipschitz.Finite() {

@@ -114,7 +114,7 @@ func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, of bound) 
 }
 
 func p1FreeRate(pub oracle.Public, obj Objective) float64 {
-	if !pub.Lipschitz.Finite() {
+	if inLabelUnits(pub) {
 		return 1 / known(float64(pub.Smooth)+obj.smooth()) // NAG diverges from 1.38/L on
 	}
 	rate := p1Rate / known(pub.NormBound*pub.NormBound)
@@ -244,7 +244,7 @@ func (m *P1) predictions(pub oracle.Public, price *price, w weights, of bound) [
 // startError is E_0, a bound on F(0) − F* of the losses with classes, which are 0 or more
 // (a width of huber-svm above 1 apart), and a guess for the squared loss.
 func startError(pub oracle.Public) float64 {
-	if !pub.Lipschitz.Finite() {
+	if inLabelUnits(pub) {
 		return pub.LabelSpan * pub.LabelSpan / 2
 	}
 	return math.Max(1, math.Log(float64(pub.Classes)))

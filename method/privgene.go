@@ -54,7 +54,7 @@ func (m PrivGene) Configure(pub oracle.Public, obj Objective, terms Terms) (Meth
 		steps = max(geneLeast, int(math.Min(geneMost, geneSteps*math.Sqrt(float64(pub.Rows)*terms.Budget.Epsilon))))
 		clips = clipBound(pub, geneClip)
 	}
-	if !pub.Lipschitz.Finite() {
+	if inLabelUnits(pub) {
 		move = geneQuadMove / pub.NormBound * known(pub.LabelSpan)
 	}
 	err := configure(

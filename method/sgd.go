@@ -74,7 +74,7 @@ func sgdFreeRate(pub oracle.Public, obj Objective) float64 {
 		return 0
 	case len(pub.Initial) > 0:
 		return netRate / known(pub.NormBound*pub.NormBound+1)
-	case pub.Lipschitz.Finite():
+	case !inLabelUnits(pub):
 		return sgdRate / known(pub.NormBound*pub.NormBound)
 	}
 	return sgdQuadRate / known(float64(pub.Smooth)+obj.smooth())

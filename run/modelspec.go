@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -63,15 +62,19 @@ func (m *ModelSpec) DecodeConfig(n config.Node) error {
 			return inputError(n.FieldPlace(field), "model.%s: found 0; write another number, or leave the field out: its default then holds", field)
 		}
 	}
-	into := reflect.New(reflect.TypeOf(e.Config))
-	if err := n.Decode((*modelBlock)(m), own...); err != nil {
+	j := registry.Join(modelBlock{}, e.Config, afterRegularizers, nil)
+	if err := n.Decode(j); err != nil {
 		return err
 	}
-	if err := n.Decode(into.Interface(), base...); err != nil {
-		return err
-	}
-	m.Config = into.Elem().Interface().(model.Config)
+	m.take(j, e)
 	return nil
+}
+
+// take sets m to what a struct of both has.
+func (m *ModelSpec) take(join any, e model.Entry) {
+	own := reflect.New(reflect.TypeOf(e.Config))
+	registry.Part(join, (*modelBlock)(m), own.Interface(), afterRegularizers, nil)
+	m.Config = own.Elem().Interface().(model.Config)
 }
 
 func hasIt(models []string) string {
@@ -121,14 +124,11 @@ func (m *ModelSpec) UnmarshalJSON(text []byte) error {
 		m.Name = head.Name
 		return nil
 	}
-	j := registry.Join(ModelSpec{}, e.Config, afterRegularizers, nil)
-	d := json.NewDecoder(bytes.NewReader(text))
-	if err := d.Decode(j); err != nil {
+	j := registry.Join(modelBlock{}, e.Config, afterRegularizers, nil)
+	if err := json.Unmarshal(text, j); err != nil {
 		return err
 	}
-	own := reflect.New(reflect.TypeOf(e.Config))
-	registry.Part(j, m, own.Interface(), afterRegularizers, nil)
-	m.Config = own.Elem().Interface().(model.Config)
+	m.take(j, e)
 	return nil
 }
 

@@ -193,7 +193,7 @@ type Entry struct {
 
 // models are all of them, in the order of the documentation. A new model is one line here.
 var models = registry.New("model", func(e Entry) (string, any) { return e.Name, e.Config },
-	logisticEntry, linearEntry, poissonEntry, svmEntry, huberSVMEntry, softmaxEntry, mlpEntry, cnnEntry)
+	logisticEntry, linearEntry, huberEntry, poissonEntry, svmEntry, huberSVMEntry, softmaxEntry, mlpEntry, cnnEntry)
 
 // Register adds a model, also from another module, before anything reads the registry: in main
 // before cli.Main, or in init. It panics where the name is taken or not in lower case, where the configuration is not a struct, and once the

@@ -253,7 +253,7 @@ once, continues it, and does nothing when the run is finished.
 				}
 			}
 			if workers.address != "" {
-				if err := job.Shardable(); err != nil {
+				if err := job.Allows(run.OnWorkers); err != nil {
 					return err
 				}
 			}

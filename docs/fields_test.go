@@ -55,12 +55,31 @@ func withTable(t *testing.T, page string, b config.Block) string {
 	return page[:start+at[0]] + text + page[start+at[1]:]
 }
 
+var crossingTable = regexp.MustCompile(`(?m)^\| where \| field \| beside, or the value \| why \|\n(\|.*\n)+`)
+
+// withCrossings is the table of what does not go together.
+func withCrossings() string {
+	text := "| where | field | beside, or the value | why |\n|---|---|---|---|\n"
+	for _, c := range run.Crossings() {
+		where := "everywhere"
+		for i, in := range c.In {
+			if where = strings.TrimPrefix(where, "everywhere"); i > 0 {
+				where += ", "
+			}
+			where += string(in)
+		}
+		text += fmt.Sprintf("| %s | `%s` | %s | %s |\n", where, c.Field, c.With, c.Why)
+	}
+	return text
+}
+
 // TestFields: the tables of docs/reference/spec.md and the JSON schemas beside it are what run.Fields and schema.Fields say.
 func TestFields(t *testing.T) {
 	page := read(t, specPage)
 	for _, b := range slices.Concat(run.Fields(), schema.Fields()) {
 		page = withTable(t, page, b)
 	}
+	page = crossingTable.ReplaceAllStringFunc(page, func(string) string { return withCrossings() })
 	files := map[string]string{specPage: page}
 	for name, s := range map[string]jsonSchema{specEditor: specSchema(), schemaEditor: tableSchema()} {
 		var b bytes.Buffer

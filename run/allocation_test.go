@@ -158,7 +158,7 @@ func TestAllocationRefused(t *testing.T) {
 	if _, err := Resume(t.Context(), out, Env{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "random allocation does not resume") {
 		t.Errorf("resumed: %v", err)
 	}
-	if err := job.Shardable(); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.sampling: found allocation") {
+	if err := job.Allows(OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.sampling: found allocation") {
 		t.Errorf("shards: %v", err)
 	}
 	file, _ := clinicSpec(t, dir, "adam", strings.Replace(allocation, "sgd", "adam", 1))

@@ -82,7 +82,7 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	switch {
 	case env.Shards != nil:
-		if err := job.Shardable(); err != nil {
+		if err := job.Allows(OnWorkers); err != nil {
 			return nil, "", err
 		}
 	case job.Spec.Data == "":

@@ -87,7 +87,7 @@ func (j *Job) plan() (privacy.Event, error) {
 	return privacy.Composed{privacy.InPart(j.Part(), plan), j.Held.event()}, nil
 }
 
-// checkHoldout refuses shares that are none, and runs that cannot have one.
+// checkHoldout refuses shares that are none.
 func (s *Spec) checkHoldout() error {
 	place := s.Place("holdout")
 	switch {
@@ -95,20 +95,8 @@ func (s *Spec) checkHoldout() error {
 		return nil
 	case !(s.Holdout > 0 && s.Holdout <= mostHeldOut):
 		return inputError(place, "holdout: found %v; allowed is a share above 0 and up to %v, as in holdout: 0.2", s.Holdout, mostHeldOut)
-	case s.Privacy.Off:
-		return inputError(place, "holdout: found it beside privacy: none; allowed is a budget, which the score on the rows held out needs, or test")
-	case s.Privacy.Delta != nil && *s.Privacy.Delta == 0:
-		return inputError(place, "holdout: found it beside delta: 0; allowed is a δ above 0: the score has Gaussian noise")
 	}
 	return nil
-}
-
-// NoHoldout refuses a spec with a holdout for a command or a setting that has none.
-func (s *Spec) NoHoldout(where string) error {
-	if s.Holdout == 0 {
-		return nil
-	}
-	return inputError(s.Place("holdout"), "holdout: found it for %s; allowed is `sotto fit` on a table in one process", where)
 }
 
 // methodBudget is the budget of the method of a run: with a holdout under replace-one a share of the whole.
@@ -127,8 +115,6 @@ func (j *Job) holdOut() error {
 	switch {
 	case j.Held.Rows < 1 || j.Facts.Rows < 1:
 		return inputError(place, "holdout: found %v of %d %s; allowed is a share that leaves some of them in both parts", j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
-	case privacy.Contains[privacy.Filtered](j.Plan):
-		return inputError(place, "holdout: found it beside method %s, whose costs depend on what it releases; allowed are methods whose plan is fixed beforehand", j.Spec.MethodName)
 	}
 	training := privacy.InPart(runlog.TrainingPart, j.Plan)
 	score, err := quality.New(quality.Subject{

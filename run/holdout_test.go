@@ -400,7 +400,7 @@ func TestHoldoutRefusals(t *testing.T) {
 		}
 	}
 	job, _ := begin(t, t.TempDir(), "run", "holdout: 0.2\nmethod: {name: sgd}")
-	wantInput(t, job.Shardable(), "holdout: found it for --workers; allowed is `sotto fit` on a table in one process")
+	wantInput(t, job.Allows(OnWorkers), "holdout: found it for --workers; allowed is `sotto fit` on a table in one process")
 }
 
 // TestHoldoutOfAFilter: in a ledger that counts as a filter does, a run with a holdout settles for what the dearer part costs.

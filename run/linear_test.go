@@ -97,5 +97,5 @@ func TestLabelsOfShards(t *testing.T) {
 	t.Parallel()
 	linear := ofAge(t, "adassp", filepath.Join("..", "examples", "clinic", "schema.yaml"))
 	job, _ := begin(t, t.TempDir(), "whole", "method: {name: adassp}", slices.Clone(linear)...)
-	wantInput(t, job.Shardable(), "shards sum no labels")
+	wantInput(t, job.Allows(OnWorkers), "shards sum no labels")
 }

@@ -42,17 +42,16 @@ func (p *NetworkPlan) setSum() error {
 		s.Retries = *n.Retries
 	}
 	spec := *p.Spec
+	if err := p.Job.Allows(OfOwners); err != nil {
+		return err
+	}
 	switch {
-	case spec.Privacy.Off:
-		return &InputError{Where: spec.Place("privacy"), Err: fmt.Errorf("privacy: found none beside network.mode: sum; allowed is a budget: owners share its noise")}
 	case !given:
 		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
 	case s.Colluders < 0 || s.Colluders > of-2:
 		return p.fail("colluders", "found %d; allowed is 0 to %d: two owners or more have to be honest", s.Colluders, of-2)
 	case s.Retries < 0 || s.Retries > runlog.MostRetries:
 		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, runlog.MostRetries)
-	case p.Job.Schema.Unit != "" && p.Job.Facts.UnitRows > 0:
-		return &InputError{Where: spec.Place("schema"), Err: fmt.Errorf("unit: found several rows to a unit beside network.mode: sum; allowed is one row to a unit: one unit may have rows at several owners")}
 	}
 	for _, o := range p.Owners {
 		s.Names, s.Rows = append(s.Names, o.Name), append(s.Rows, o.Facts.Rows)

@@ -62,7 +62,7 @@ func PreparePlan(spec *Spec) (*Job, error) {
 }
 
 func prepare(spec *Spec) (*Job, error) {
-	if err := spec.labOnly(); err != nil { // a spec need not come from a file
+	if err := spec.Allows(OnOneTable); err != nil { // a spec need not come from a file
 		return nil, err
 	}
 	schema, err := spec.readSchema()
@@ -204,7 +204,7 @@ func (s *Spec) readSchema() (*schema.Schema, error) {
 // PrepareOn settles a spec under a loaded schema, whose number of rows may differ from the file's.
 func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	j := &Job{Spec: spec.chosen(schema), Schema: schema, Sum: spec.sum}
-	if err := cmp.Or(spec.labOnly(), spec.checkHoldout()); err != nil {
+	if err := cmp.Or(spec.checkHoldout(), spec.Allows(OnOneTable)); err != nil {
 		return nil, err
 	}
 	if err := j.setModel(); err != nil {
@@ -239,6 +239,9 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 			return nil, err
 		}
 		return nil, &InputError{spec.Place("method"), err}
+	}
+	if err := j.Allows(OnOneTable); err != nil {
+		return nil, err
 	}
 	if spec.Holdout > 0 {
 		if err := j.holdOut(); err != nil {

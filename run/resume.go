@@ -181,8 +181,8 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if info.Sum != nil && env.Pool == nil {
 		return nil, inputError("", "%s: is the run of %s, one of %d owners who add up their sums; it goes on only with all of them. Allowed is to repeat `sotto node` with the same --dir", dir, info.Sum.Name(), len(info.Sum.Names))
 	}
-	if info.Seed != nil && privacy.Contains[privacy.Allocated](s.Job.Plan) {
-		return nil, inputError("", "%s: a seeded run with random allocation does not resume: an epoch that was broken off is never continued, so that it would end otherwise than an unbroken one; allowed is to run its spec again", dir)
+	if err := s.Job.Allows(OnResume); err != nil {
+		return nil, &InputError{dir, err}
 	}
 	if info.Lab { // decides what the rows are opened for
 		if err := s.reservedNothing(); err != nil {
@@ -319,7 +319,7 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
 		MetricsTimings: slices.Contains(info.Assertions, runlog.MetricsTimings),
 	}
-	if err := j.Spec.labOnly(); err != nil {
+	if err := j.Spec.Allows(OnOneTable); err != nil {
 		return nil, err
 	}
 	if err := j.setHeldOut(info.Holdout); err != nil {

@@ -45,28 +45,6 @@ func (j *Job) Terms() (map[string][]byte, error) {
 	return terms, nil
 }
 
-// Shardable returns why the job cannot train on shards. A worker's job has no method.
-func (j *Job) Shardable() error {
-	if err := j.Spec.NoHoldout("--workers"); err != nil {
-		return err
-	}
-	switch {
-	case j.Method != nil && method.Solves(j.Method):
-		return inputError(j.Spec.Place("method.name"), "method.name: found %s; allowed with --workers are methods that ask for sums: a minimizer is computed where all rows are", j.Spec.MethodName)
-	case j.Method != nil && privacy.Contains[privacy.Allocated](j.Plan):
-		return inputError(j.Spec.Place("method.sampling"), "method.sampling: found allocation; allowed with --workers are poisson, fixed and all rows")
-	case j.Method != nil && centers(j.Method):
-		return inputError(j.Spec.Place("method.center"), "method.center: found mean; allowed with --workers is none: shards take no center from their rows")
-	case j.Method != nil && shifts(j.Method):
-		return inputError(j.Spec.Place("method.name"), "method.name: found %s, which asks for the mean label; shards sum no labels", j.Spec.MethodName)
-	case j.Spec.Columns == AutoColumns:
-		return inputError(j.Spec.Place("columns"), "columns: found auto; allowed with --workers are all and a number: workers read their rows before a method chooses")
-	case j.Spec.Privacy.Off:
-		return inputError(j.Spec.Place("privacy"), "privacy: found none; allowed with --workers is a budget: without a bound on a row's part a sum depends on where it is added")
-	}
-	return nil
-}
-
 // openShards waits for all shards and asks for their content's digests. It returns the count of rows for the lab.
 func (s *Session) openShards(ctx context.Context, gate *access.Gate) (map[string]int, error) {
 	terms, err := s.Job.Terms()

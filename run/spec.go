@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -431,10 +432,7 @@ func (s *Spec) check() error {
 	if s.Model.Name == "" {
 		return s.missing("model.name", "which model to train")
 	}
-	if err := s.labOnly(); err != nil {
-		return err
-	}
-	if err := s.checkHoldout(); err != nil {
+	if err := cmp.Or(s.checkHoldout(), s.Allows(OnOneTable)); err != nil {
 		return err
 	}
 	if s.Privacy.Off {
@@ -465,17 +463,4 @@ func (s *Spec) Accountant() (account.Accountant, error) {
 		return account.ByName("best")
 	}
 	return account.ByName(s.Privacy.Accountant)
-}
-
-// labOnly refuses what only a lab run may do.
-func (s *Spec) labOnly() error {
-	switch {
-	case s.Lab:
-		return nil
-	case s.Seed != nil:
-		return inputError(s.Place("seed"), "seed: seeded noise protects nobody; it is allowed only with `lab: true`")
-	case s.Privacy.Off:
-		return inputError(s.Place("privacy"), "privacy: `none` is allowed only with `lab: true`")
-	}
-	return nil
 }

@@ -194,7 +194,7 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := s.NoHoldout("a comparison"); err != nil {
+			if err := s.Allows(run.InComparison); err != nil {
 				return nil, err
 			}
 			s.Label = o.Label

@@ -232,7 +232,7 @@ func (o Options) prepare(ctx context.Context) (*holder, error) {
 	if w.job, err = run.PrepareModel(o.Spec, w.schema); err != nil {
 		return nil, err
 	}
-	if err := w.job.Shardable(); err != nil {
+	if err := w.job.Allows(run.OnWorkers); err != nil {
 		return nil, err
 	}
 	if files, err := data.Files(o.Spec.Data); err != nil {

@@ -143,11 +143,8 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 			return nil, err
 		}
 		spec.Label = label
-		if err := spec.NoHoldout("a search"); err != nil {
+		if err := spec.Allows(run.InSearch); err != nil {
 			return nil, err
-		}
-		if spec.Lab || spec.Seed != nil || spec.Privacy.Off {
-			return nil, &run.InputError{Where: spec.Place("lab"), Err: errors.New("lab: found a lab run; allowed is a search that is charged. `sotto compare` is for the lab")}
 		}
 		specs, names = append(specs, spec), append(names, cmp.Or(name, fmt.Sprintf("%d: %s", i+1, spec.MethodName)))
 	}

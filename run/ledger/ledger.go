@@ -274,12 +274,16 @@ func (l *Ledger) unmake(ctx context.Context, err error) {
 		}
 		l.witness.identify(id)
 	}
-	if err := l.witness.forget(); err != nil {
-		return // a note would ask for the ledger
+	disk, dir := l.store.disk.FS, filepath.Dir(l.store.path)
+	if _, err := disk.Lstat(l.store.path + "-journal"); !errors.Is(err, os.ErrNotExist) || disk.SyncDir(dir) != nil {
+		return // a journal that is there after a power cut would ask for the ledger
 	}
-	if l.store.disk.FS.Remove(l.store.path) == nil {
+	if err := l.witness.forget(); err != nil {
+		return // and so would a note
+	}
+	if disk.Remove(l.store.path) == nil {
 		l.unmade = true
-		l.store.disk.FS.SyncDir(filepath.Dir(l.store.path))
+		disk.SyncDir(dir)
 	}
 }
 

@@ -42,6 +42,7 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
@@ -421,6 +422,17 @@ func fields(v any) []string {
 		}
 	}
 	return out
+}
+
+// TestFormatsHaveSections: the reference says of each format of tables that it is read.
+func TestFormatsHaveSections(t *testing.T) {
+	text := section(t, read(t, "reference/spec.md"), "## Formats of tables")
+	for _, f := range source.Formats() {
+		name := strings.TrimSuffix(regexp.MustCompile(`^(an?|images|a table of a) `).ReplaceAllString(f.Name, ""), " file")
+		if name = strings.Trim(name, "()"); !strings.Contains(text, name) {
+			t.Errorf("docs/reference/spec.md says nothing of the format %q, which data/source reads: name it under \"Formats of tables\", and give it a section there", f.Name)
+		}
+	}
 }
 
 // TestSpecPage compares the fields that the code accepts with run.Fields and schema.Fields, of which TestFields makes the tables of

@@ -41,8 +41,8 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/data/source"
+	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"

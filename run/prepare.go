@@ -343,6 +343,7 @@ func (m ModelSpec) weights(schema *schema.Schema) ([]float64, error) {
 	return w, nil
 }
 
+// setModel makes the model, and sets what is publicly known for the method.
 func (j *Job) setModel() error {
 	spec, schema := j.Spec, j.Schema
 	if _, err := model.Lookup(spec.Model.Name); err != nil {
@@ -366,6 +367,19 @@ func (j *Job) setModel() error {
 	if opt.Weights != nil && spec.MethodName == majority {
 		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; allowed is a method that trains", majority)
 	}
+	if _, network := m.(model.Starter); network && !slices.Contains(method.Networks(), spec.MethodName) {
+		if spec.MethodName == method.Default {
+			return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
+		}
+		return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks(), ", "))
+	}
+	j.setFacts()
+	return j.setRegularizer()
+}
+
+// setFacts sets what schema, model and spec say in public.
+func (j *Job) setFacts() {
+	spec, schema, m, f := j.Spec, j.Schema, j.Model, j.Model.Facts()
 	j.Facts = oracle.Public{
 		Dim: m.Dim(), Rows: schema.Rows - spec.heldOut(schema.Rows), UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
 		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
@@ -375,12 +389,6 @@ func (j *Job) setModel() error {
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
 			j.Facts.Initial = append(j.Facts.Initial, oracle.Span(span))
-		}
-		if !slices.Contains(method.Networks(), spec.MethodName) {
-			if spec.MethodName == method.Default {
-				return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
-			}
-			return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks(), ", "))
 		}
 	}
 	if !math.IsInf(f.Start, 1) {
@@ -407,6 +415,11 @@ func (j *Job) setModel() error {
 	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
 		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
 	}
+}
+
+// setRegularizer sets the one that the spec has, if any.
+func (j *Job) setRegularizer() (err error) {
+	spec := j.Spec
 	for _, r := range []struct {
 		name   string
 		lambda float64

@@ -175,30 +175,13 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		}
 		return info, s.finishAgain(ctx)
 	}
-	if d := s.Job.Spec.Data; env.Data == "" && info.Shards == 0 && FromProgram(d) {
-		return nil, inputError("", "%s: the program that started this run gave it its rows, through %s, and only that program has them: repeat the same fit there, in Python with run_dir=%q", dir, d, dir)
-	}
-	if info.Sum != nil && env.Pool == nil {
-		return nil, inputError("", "%s: is the run of %s, one of %d owners who add up their sums; it goes on only with all of them. Allowed is to repeat `sotto node` with the same --dir", dir, info.Sum.Name(), len(info.Sum.Names))
-	}
-	if err := s.Job.Allows(OnResume); err != nil {
-		return nil, &InputError{dir, err}
-	}
-	if info.Lab { // decides what the rows are opened for
-		if err := s.reservedNothing(); err != nil {
-			return nil, err
-		}
+	if err := s.mayResume(); err != nil {
+		return nil, err
 	}
 	job := s.Job
 	job.Spec.Void = job.Spec.Void || env.Void
 	job.Spec.MetricsTimings = job.Spec.MetricsTimings || env.MetricsTimings
 	info.Assertions = job.Spec.Assertions()
-	switch away := env.Shards; {
-	case away == nil && info.Shards > 0:
-		return nil, inputError("", "%s: its rows are in %s on other machines; allowed is to go on with --workers and --key", dir, shardsOf(info.Shards))
-	case away != nil && away.Carrier.Shards() != info.Shards:
-		return nil, inputError("", "%s: its rows are in %s; found %s", dir, shardsOf(info.Shards), shardsOf(away.Carrier.Shards()))
-	}
 	meter, err := job.Meter()
 	if err != nil {
 		return nil, err
@@ -273,6 +256,32 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		return nil
 	}}}
 	return info, s.run(ctx, walk, o, asked, rec)
+}
+
+// mayResume says why a run that has not ended cannot go on in this process.
+func (s *Session) mayResume() error {
+	dir, info, env := s.Dir, s.Info, s.env
+	if d := s.Job.Spec.Data; env.Data == "" && info.Shards == 0 && FromProgram(d) {
+		return inputError("", "%s: the program that started this run gave it its rows, through %s, and only that program has them: repeat the same fit there, in Python with run_dir=%q", dir, d, dir)
+	}
+	if info.Sum != nil && env.Pool == nil {
+		return inputError("", "%s: is the run of %s, one of %d owners who add up their sums; it goes on only with all of them. Allowed is to repeat `sotto node` with the same --dir", dir, info.Sum.Name(), len(info.Sum.Names))
+	}
+	if err := s.Job.Allows(OnResume); err != nil {
+		return &InputError{dir, err}
+	}
+	if info.Lab { // decides what the rows are opened for
+		if err := s.reservedNothing(); err != nil {
+			return err
+		}
+	}
+	switch away := env.Shards; {
+	case away == nil && info.Shards > 0:
+		return inputError("", "%s: its rows are in %s on other machines; allowed is to go on with --workers and --key", dir, shardsOf(info.Shards))
+	case away != nil && away.Carrier.Shards() != info.Shards:
+		return inputError("", "%s: its rows are in %s; found %s", dir, shardsOf(info.Shards), shardsOf(away.Carrier.Shards()))
+	}
+	return nil
 }
 
 // afterReplay is the oracle that goes on after a replay. It asks may before each batch.

@@ -36,6 +36,7 @@ func TestWrongForms(t *testing.T) {
 	)
 	zst := string(e.EncodeAll([]byte(table), nil))
 	semicolon := strings.Replace(fewRows, "row_norm: 1\n", "row_norm: 1\nformat: {delimiter: \";\"}\n", 1)
+	bareRows := strings.Replace(fewRows, "row_norm: 1\n", "row_norm: 1\nformat: {header: false}\n", 1)
 	for _, c := range []struct{ name, schema, text, want string }{
 		{"array", fewRows, `[{"x":0.5,"y":"1"},{"x":1,"y":"0"}]`, array},
 		{"array over lines", fewRows, "[\n  {\"x\": 0.5},\n", array},
@@ -49,6 +50,25 @@ func TestWrongForms(t *testing.T) {
 		{"bars", fewRows, "x|y\n1|1\n", `:1: the header is separated by "|", not by ","`},
 		{"bars and quotes", fewRows, "\"x\"|\"y\"\n", `:1: the header is separated by "|", not by ","`},
 		{"commas", semicolon, "\"x\",\"y\"\n", `:1: the header is separated by ",", not by ";"`},
+		{"other columns", fewRows, "a;b\n1;1\n", `:1: the header is separated by ";", not by ","; write format: {delimiter: ";"} in the schema`},
+		{"other columns and quotes", fewRows, "\"a\";\"b\"\n\"10,5\";\"0\"\n", `:1: the header is separated by ";", not by ","`},
+		{"other columns, commas within quotes", fewRows, "\"a, b, c\";\"d\"\n", `:1: the header is separated by ";", not by ","`},
+		{"other columns and tabs", fewRows, "a\tb\n", `:1: the header is separated by "\t", not by ","`},
+		{"other columns, tabs and quotes", fewRows, "\"a\"\t\"b\"\n", `:1: the header is separated by "\t", not by ","`},
+		{"other columns, bars and quotes", fewRows, "\"a\"|\"b\"|c\n", `:1: the header is separated by "|", not by ","`},
+		{"other columns and commas", semicolon, "\"a\",\"b\"\n", `:1: the header is separated by ",", not by ";"`},
+		{"an open quote", fewRows, "\"a;b;c\n", `:1: the header is separated by ";", not by ","`},
+		{"spaces", fewRows, "x y\n1 1\n", `:1: the header is separated by " ", not by ","`},
+		{"colons", fewRows, "x:y\n1:1\n", `:1: the header is separated by ":", not by ","`},
+		{"a name with a space", fewRows, "x of it,z\n", ":1: columns: found no columns x, y;"},
+		{"other columns, same delimiter", fewRows, "\"a;1\",b\n", ":1: columns: found no columns x, y;"},
+		{"semicolons of rows", bareRows, "1;1\n", `:1: found cells separated by ";"; allowed is cells separated by ",", or format: {delimiter: ";"} in the schema`},
+		{"semicolons of rows with quotes", bareRows, "\"1,5\";\"1\"\n", `:1: found cells separated by ";"`},
+		{"too few cells", bareRows, "1\n", `:1: found 1 cell in the row`},
+		{"bytes after gzip, other columns", fewRows, pack("a,b\n1,1\n") + "more", ": " + after + "gzip data"},
+		{"bytes after gzip, semicolons", fewRows, pack("a;b\n1;1\n") + "more", ": " + after + "gzip data"},
+		{"bytes after zstd, other columns", fewRows, string(e.EncodeAll([]byte("a,b\n1,1\n"), nil)) + "more", ": " + after + "zstd data"},
+		{"cut gzip, other columns", fewRows, pack("a,b\n1,1\n")[:18], ": found a gzip file that ends too early"},
 		{"bytes after gzip", fewRows, pack(table) + "more", ": " + after + "gzip data; remove them, or compress the table again"},
 		{"zeros after gzip", fewRows, pack(table) + "\x00\x00", ": " + after + "gzip data"},
 		{"a byte after gzip", fewRows, pack(table) + "\n", ": " + after + "gzip data"},

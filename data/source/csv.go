@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/csv"
@@ -121,7 +122,7 @@ func (c *csvRows) header(in *data.Input) error {
 }
 
 // otherDelimiter is the error of a header that has more columns of the schema with another delimiter than names, those with the
-// delimiter of the schema; nil if there is no such delimiter.
+// delimiter of the schema, or, if it has none of them, more of another delimiter; nil if there is no such delimiter.
 func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []string) error {
 	found := func(names []string) (k int) {
 		for _, col := range in.Schema.Columns {
@@ -132,12 +133,35 @@ func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []str
 		return k
 	}
 	line = strings.TrimRight(line, "\r\n")
-	for _, d := range delimiters {
-		if d != c.format.Delimiter && found(splitHeader(line, d)) > found(names) {
-			return &config.Error{File: c.Name, Line: n, Err: fmt.Errorf("the header is separated by %q, not by %q; write format: {delimiter: %q} in the schema", d, c.format.Delimiter, d)}
+	known, bare := found(names), unquoted(line)
+	best, most, times := "", known, strings.Count(bare, c.format.Delimiter)
+	for i, d := range slices.Concat(delimiters, rareDelimiters) {
+		if k := found(splitHeader(line, d)); k > most && d != c.format.Delimiter && (i < len(delimiters) || k == len(in.Schema.Columns)) {
+			best, most = d, k
 		}
 	}
-	return nil
+	for _, d := range delimiters {
+		if k := strings.Count(bare, d); most == 0 && k > times {
+			best, times = d, k
+		}
+	}
+	if best == "" {
+		return nil
+	}
+	return &config.Error{File: c.Name, Line: n, Err: fmt.Errorf("the header is separated by %q, not by %q; write format: {delimiter: %q} in the schema", best, c.format.Delimiter, best)}
+}
+
+// unquoted is a line without its quoted parts, or as it is if a quote is open.
+func unquoted(line string) string {
+	parts := strings.Split(line, `"`)
+	if len(parts)%2 == 0 {
+		return line
+	}
+	var b strings.Builder
+	for i := 0; i < len(parts); i += 2 {
+		b.WriteString(parts[i])
+	}
+	return b.String()
 }
 
 // headerFault is the error of a header with such a character. It quotes nothing: rows may follow.
@@ -224,7 +248,7 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 		return f, err
 	}
 	if f := p.split(line); f.Found != "" {
-		return f, nil
+		return cmp.Or(p.otherDelimiter(line), f), nil
 	}
 	switch {
 	case len(p.cells) == p.of.width:
@@ -237,7 +261,7 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 	case loneReturn(line):
 		return loneReturnFault, nil
 	default:
-		return data.Fault{Found: cellCount(len(p.cells)), Allowed: cellCount(p.of.width)}, nil
+		return cmp.Or(p.otherDelimiter(line), data.Fault{Found: cellCount(len(p.cells)), Allowed: cellCount(p.of.width)}), nil
 	}
 	if f.Cell > 0 {
 		if at := p.at[f.Cell-1]; p.more == 0 || bytes.IndexByte(line[:at], '\n') < 0 { // on the line that the error names
@@ -245,6 +269,22 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 		}
 	}
 	return f, nil
+}
+
+// otherDelimiter is the fault of a row of a file without a header that has another delimiter: as often as a row would, and that of
+// the schema nowhere. A header says so by itself.
+func (p *csvPiece) otherDelimiter(line []byte) data.Fault {
+	own := p.of.format.Delimiter
+	bare := unquoted(view(line))
+	if p.of.format.Header || p.of.width < 2 || strings.Contains(bare, own) {
+		return data.Fault{}
+	}
+	for _, d := range delimiters {
+		if d != own && strings.Count(bare, d) == p.of.width-1 {
+			return data.Fault{Found: fmt.Sprintf("cells separated by %q", d), Allowed: fmt.Sprintf("cells separated by %q, or format: {delimiter: %q} in the schema", own, d)}
+		}
+	}
+	return data.Fault{}
 }
 
 // split splits a record into its cells as package encoding/csv does. That package says what is wrong with a line that has no

@@ -157,12 +157,16 @@ func (l *lines) cut(p *piece) error {
 	}
 }
 
-// first returns the first line of the file that next finds. The lines after it are those of the pieces.
+// first returns the first line of the file that next finds. The lines after it are those of the pieces. A file that is known
+// to be damaged has none: its first line may be wrong for that reason.
 func (l *lines) first(next func(*piece) ([]byte, data.Fault, error)) (line []byte, f data.Fault, n int, err error) {
 	for {
 		p := &piece{}
 		if err := l.cut(p); err != nil {
 			return nil, f, 0, err
+		}
+		if l.err != nil && l.err != io.EOF {
+			return nil, f, 0, l.err
 		}
 		if line, f, err = next(p); err != io.EOF {
 			l.head = p

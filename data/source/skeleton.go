@@ -232,6 +232,9 @@ func baseName(path string) string {
 // delimiters are those that a header is tried with.
 var delimiters = []string{",", ";", "\t", "|"}
 
+// rareDelimiters may be part of a column's name: a header is separated by one of them if that shows every column of the schema.
+var rareDelimiters = []string{" ", ":", "^", "~"}
+
 func pickDelimiter(header, delimiter string) string {
 	if delimiter != "" {
 		return delimiter

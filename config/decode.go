@@ -185,6 +185,11 @@ func (n Node) fields(v reflect.Value, except []string) error {
 	for _, name := range except {
 		skip[name] = true
 	}
+	if n.path == n.doc.base {
+		if err := n.doc.otherKind(); err != nil {
+			return err
+		}
+	}
 	given, values := n.Fields()
 	for i, name := range given {
 		if skip[name] {
@@ -208,9 +213,13 @@ func (d *Document) Unknown(block, name string, names []string) error {
 		of = " of " + block
 	}
 	e := d.located(d.at[join(block, name)].key)
-	if block == d.base && !slices.ContainsFunc(names, func(f string) bool { return d.Has(join(block, f)) }) && !slices.Contains([]string{".yaml", ".yml", ".json", ""}, filepath.Ext(d.file)) {
-		e.Found, e.Allowed = d.noDocument() // what looks like a field may be of a row
-		return e
+	if block == d.base && d.file != "" && !slices.ContainsFunc(names, func(f string) bool { path := join(block, f); return d.Has(path) && !d.Given(path) }) {
+		switch { // what looks like a field may be of a row
+		case d.object:
+			return d.notTable("a JSON object")
+		case !slices.Contains([]string{".yaml", ".yml", ".json", ""}, filepath.Ext(d.file)):
+			return d.notTable("")
+		}
 	}
 	e.Err = fmt.Errorf("unknown field %q; the fields%s are %s", name, of, strings.Join(names, ", "))
 	return e

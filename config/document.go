@@ -23,6 +23,7 @@ type Document struct {
 	root       *ast.MappingNode
 	from       []string            // where the k-th setting comes from; its tokens stand on line −(k+1)
 	at         map[string]position // of each value, by its path
+	object     bool                // it is written in JSON
 }
 
 // A position is where a field's name and its value stand.
@@ -46,12 +47,22 @@ func Parse(file, what string, src []byte) (*Document, error) {
 		return nil, e
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
+	inner, braces := bytes.CutPrefix(bytes.TrimSpace(src), []byte("{"))
+	d.object = braces && bytes.HasPrefix(bytes.TrimSpace(inner), []byte(`"`))
+	if form, _ := Form(src); form != "" && file != "" {
+		return nil, d.otherForm(src)
+	}
 	if !utf8.Valid(src) || bytes.IndexByte(src, 0) >= 0 {
-		return nil, bad(0, 0, "bytes that are not text (a binary file?)", what+" in YAML")
+		return nil, d.notText(src)
 	}
 	tree, err := parse(src)
 	var refused *Error
 	var y yaml.Error
+	if err != nil || len(tree.Docs) > 1 {
+		if e := d.otherForm(src); e != nil {
+			return nil, e
+		}
+	}
 	switch {
 	case errors.As(err, &refused):
 		refused.File = file
@@ -78,20 +89,18 @@ func Parse(file, what string, src []byte) (*Document, error) {
 			d.root = n
 		case *ast.MappingValueNode:
 			d.root.Values = []*ast.MappingValueNode{n}
-		case *ast.StringNode: // perhaps a data file: its content is not for a message
-			p := n.GetToken().Position
-			found, allowed := d.noDocument()
-			return nil, bad(p.Line, p.Column, found, allowed)
-		default:
+		default: // perhaps a data file: its content is not for a message
+			_, list := n.(*ast.SequenceNode)
+			switch e := d.otherForm(src); {
+			case e != nil:
+				return nil, e
+			case file != "" && !list:
+				return nil, d.notTable("")
+			}
 			return nil, bad(0, 0, found(n), what+" in YAML: a block of fields")
 		}
 	}
 	return d, d.index()
-}
-
-// noDocument says that the file may hold data.
-func (d *Document) noDocument() (found, allowed string) {
-	return "text that is no " + strings.TrimPrefix(d.what, "a ") + " (a data file?)", d.what + " in YAML: a block of fields"
 }
 
 // isUTF16 says whether a text is in UTF-16, or UTF-32, of either byte order: by its mark, or by its first letter, which is

@@ -386,7 +386,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"dataset: clinic", "dataset: !!str clinic", "s.yaml:1:10: dataset: found a YAML anchor, alias or tag"},
 		{"dataset: clinic", "- a\n- b\ndataset: clinic", "s.yaml:"},
 		{"dataset: clinic", "dataset: 'clinic", "s.yaml:1:10: found text that is not YAML"},
-		{"dataset: clinic", "dataset: \x00", "s.yaml: found bytes that are not text"},
+		{"dataset: clinic", "dataset: \x00", "s.yaml: the file is binary, not a schema; if it is a table"},
 	} {
 		src := strings.Replace(small, c.from, c.to, 1)
 		if src == small {

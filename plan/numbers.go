@@ -177,7 +177,7 @@ func (n Numbers) sampled(open bool) (r release, warning string, err error) {
 // solve sets the number that is missing.
 func (n Numbers) solve(r release, missing string) (release, error) {
 	b := privacy.Budget{Epsilon: value(n.Epsilon), Delta: n.Delta, Adjacency: n.Adjacency}
-	a, try := n.Accountant, r
+	a, try, lowest := n.Accountant, r, 1.0
 	var err error
 	switch {
 	case missing == "noise-multiplier":
@@ -199,12 +199,31 @@ func (n Numbers) solve(r release, missing string) (release, error) {
 	case missing == "sampling-rate":
 		r.rate, err = account.CalibrateMost(a, b, 1, func(rate float64) privacy.Event {
 			try.rate = rate
+			lowest = min(lowest, rate)
 			return try.event()
 		})
 	}
 	if errors.Is(err, privacy.ErrExhausted) && missing != "noise-multiplier" {
-		least := map[string]string{"steps": "a single step", "sampling-rate": "the smallest sample"}[missing]
-		return r, fmt.Errorf("--epsilon: found %v; %s costs more by accountant %v", b.Epsilon, least, a)
+		least := "a single step"
+		if try = r; missing == "steps" {
+			try.steps = 1
+		} else if least = "the smallest sample"; r.sampler == "fixed" {
+			try.batch = 1
+		} else {
+			try.rate = lowest
+		}
+		return r, fmt.Errorf("--epsilon: %s costs %s by accountant %v, above the ε = %g of the budget; raise --epsilon, --delta or --noise-multiplier%s", least, costOf(try.event(), a, b), a, b.Epsilon,
+			map[string]string{"steps": ", or lower --sampling-rate", "sampling-rate": ", or lower --steps"}[missing])
 	}
 	return r, err
+}
+
+// costOf is the cost of an event in words.
+func costOf(e privacy.Event, a account.Accountant, b privacy.Budget) string {
+	if l, err := a.Loss(e, b.Adjacency); err == nil {
+		if epsilon := l.Epsilon(b.Delta); !math.IsInf(epsilon, 0) {
+			return fmt.Sprintf("ε = %s at δ = %g", chart.AtMost(epsilon, 6), b.Delta)
+		}
+	}
+	return fmt.Sprintf("more than any ε at δ = %g", b.Delta)
 }

@@ -90,7 +90,7 @@ A comparison is an access to the rows without protection. For a dataset with a g
 	f.StringSliceVar(&methods, "methods", nil, "methods, separated by commas (default the spec's)")
 	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, separated by commas; none trains without noise (default the spec's)")
 	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with different noise and split (default 1)")
-	f.Float64Var(&flags.Split, "split", 0, "train on this share of the rows, chosen by a keyed hash, and score on the others")
+	numberVar(f, &flags.Split, "split", 0, "train on this share of the rows, chosen by a keyed hash, and score on the others")
 	f.IntVar(&flags.Folds, "folds", 0, "cross-validation with this many folds")
 	f.IntVar(&flags.Rows, "rows", 0, "declared rows of all files of --data together (default the schema's, for one file)")
 	f.StringVar(&out, "out", "compare", "directory for the results: new, empty, or that of this comparison, to continue it")

@@ -188,6 +188,9 @@ func (w *walk) describe() error {
 func (w *walk) promise() (err error) {
 	number := func(text *string, value *float64) func(string) error {
 		return func(answer string) (err error) {
+			if bad := config.OutOfRange(answer); bad != "" {
+				return errors.New(bad)
+			}
 			v, bad := config.ParseNumber(answer)
 			if bad != "" || !(v >= 0) || math.IsInf(v, 0) {
 				return allowed(answer, "a number, as 1 or 1e-6")

@@ -154,8 +154,8 @@ a run if the currency has no theorem for its plan.`,
 			})(c, names)
 		},
 	}
-	budget.Flags().Float64Var(&epsilon, "epsilon", 0, "lifetime ε (required)")
-	budget.Flags().Float64Var(&delta, "delta", 0, "lifetime δ (required)")
+	numberVar(budget.Flags(), &epsilon, "epsilon", 0, "lifetime ε (required)")
+	numberVar(budget.Flags(), &delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
 	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
 	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy the budget protects: the name of the unit in the schema")

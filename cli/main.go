@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/parent"
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
@@ -71,9 +73,22 @@ the user, can be resumed.`,
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
+			name, text := value.GetFlag().Name, value.GetValue()
+			bad := ""
+			switch value.GetFlag().Value.Type() {
+			case "float64":
+				bad = config.OutOfRange(text)
+			case "int":
+				bad = config.WholeOutOfRange(text, math.MaxInt)
+			case "uint64":
+				bad = config.WholeOutOfRange(text, math.MaxUint64)
+			}
+			if bad != "" {
+				return usageError("--%s: %s", name, bad)
+			}
 			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
 			if allowed != "" {
-				return usageError("--%s: found %q; allowed is %s", value.GetFlag().Name, value.GetValue(), allowed)
+				return usageError("--%s: found %q; allowed is %s", name, text, allowed)
 			}
 		}
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())

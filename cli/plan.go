@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -104,10 +105,10 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 	f := c.Flags()
 	addSpecFlags(c)
 	f.StringVar(&flags.sampler, "sampler", "", "how a step samples: poisson, fixed or full (default poisson if a rate is given, otherwise full)")
-	f.Float64Var(&flags.rate, "sampling-rate", 1, "probability that a step samples a record, or the share of records")
+	numberVar(f, &flags.rate, "sampling-rate", 1, "probability that a step samples a record, or the share of records")
 	f.IntVar(&flags.batch, "batch", 0, "size of a step's sample, for a Poisson sample the mean (needs --rows)")
 	f.IntVar(&flags.rows, "rows", 0, "number of records, a public number")
-	f.Float64Var(&flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
+	numberVar(f, &flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
 	f.IntVar(&flags.steps, "steps", 0, "number of steps")
 	f.BoolVar(&flags.compare, "compare", false, "also ε by each accountant, and the cost under the other neighboring relation")
 	f.StringVar(&flags.table, "table", "", "tables of ε against steps, noise and δ: text below the plan; csv or markdown in its place; or a file .csv or .md")
@@ -318,6 +319,9 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err 
 			continue
 		}
 		text, _ := f.GetString(name)
+		if bad := config.OutOfRange(text); bad != "" {
+			return b, nil, usageError("--%s: %s", name, bad)
+		}
 		if *[]*float64{&b.Epsilon, &b.Delta}[i], err = strconv.ParseFloat(text, 64); err != nil {
 			return b, nil, usageError("--%s: found %q; allowed is a number", name, text)
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -114,6 +115,18 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 		var fault string
 		number, fault = ParseNumber(strings.ReplaceAll(text, "_", ""))
 		isNumber = fault == ""
+	}
+	beyond := "" // the range of the field
+	switch v.Kind() {
+	case reflect.Float64:
+		beyond = OutOfRange(text)
+	case reflect.Int:
+		beyond = WholeOutOfRange(text, 1<<53)
+	case reflect.Uint64:
+		beyond = WholeOutOfRange(text, math.MaxUint64)
+	}
+	if plain && beyond != "" {
+		return n.doc.Locate(&Error{Field: n.path, Err: errors.New(n.path + ": " + beyond)})
 	}
 	switch v.Kind() {
 	case reflect.Struct:

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"errors"
 	"math"
 	"math/bits"
 	"strconv"
@@ -128,4 +129,29 @@ func Quote(s string) string {
 		s = strings.ToValidUTF8(s[:60], "") + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// OutOfRange says that text is a number which is too large for a float64, or one other than 0 that is too small; "" for others.
+func OutOfRange(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	digits, _, _ := strings.Cut(strings.ToLower(text), "e")
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return Quote(text) + " is beyond the range of numbers, which ends at 1.8e308"
+	case err == nil && v == 0 && strings.ContainsAny(digits, "123456789"):
+		return Quote(text) + " is nearer to 0 than 5e-324, the least number above it; write 0 if you mean 0"
+	}
+	return ""
+}
+
+// WholeOutOfRange says that text is a whole number of more than most; "" for others.
+func WholeOutOfRange(text string, most uint64) string {
+	digits := strings.TrimLeft(text, "+-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n <= most {
+		return ""
+	}
+	return Quote(text) + " is beyond the range of whole numbers here, which ends at " + strconv.FormatUint(most, 10)
 }

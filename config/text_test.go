@@ -101,3 +101,41 @@ func TestDataFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestOutOfRange: a number that a float64 or a whole number cannot hold is told from a text that is no number.
+func TestOutOfRange(t *testing.T) {
+	for text, want := range map[string]string{
+		"1e400": "is beyond", "-1e400": "is beyond", "1e-400": "is nearer to 0", "-1e-400": "is nearer to 0", "0.0001e-330": "is nearer to 0", "1E-400": "is nearer to 0",
+		"0": "", "0.0": "", "-0e5": "", "0e-400": "", "1e-300": "", "5e-324": "", "1e308": "", "1x": "", "": "", "nan": "", "inf": "",
+	} {
+		if got := OutOfRange(text); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{"99999999999999999999": "is beyond", "-99999999999999999999": "is beyond", "101": "is beyond", "100": "", "1x": "", "1.5": "", "": "", "-": ""} {
+		if got := WholeOutOfRange(text, 100); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"number: 1e400":               `1:9: number: "1e400" is beyond the range of numbers, which ends at 1.8e308`,
+		"number: 1e-400":              `1:9: number: "1e-400" is nearer to 0 than 5e-324, the least number above it; write 0 if you mean 0`,
+		"numbers: [1, 1e400]":         `numbers[1]: "1e400" is beyond the range of numbers`,
+		"whole: 99999999999999999999": `1:8: whole: "99999999999999999999" is beyond the range of whole numbers here, which ends at 9007199254740992`,
+		"seed: 99999999999999999999":  `1:7: seed: "99999999999999999999" is beyond the range of whole numbers here, which ends at 18446744073709551615`,
+	} {
+		var f struct {
+			Number  float64   `yaml:"number"`
+			Numbers []float64 `yaml:"numbers"`
+			Whole   int       `yaml:"whole"`
+			Seed    uint64    `yaml:"seed"`
+		}
+		doc, err := Parse("s.yaml", "a spec", []byte(text))
+		if err == nil {
+			err = doc.Root().Decode(&f)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -349,7 +349,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"min: 0, max: 100,", "min: 0, max: ,", "s.yaml:5:"},
 		{"min: 0, max: 100,", "min: 100, max: 0,", "s.yaml:5:47: columns[0].max: found 0; allowed is a number above min"},
 		{"min: 0, max: 100,", "min: 0, max: .inf,", "s.yaml:5:45: columns[0].max: found .inf"},
-		{"min: 0, max: 100,", "min: 0, max: 1e999,", "s.yaml:5:45: columns[0].max: found "},
+		{"min: 0, max: 100,", "min: 0, max: 1e999,", "s.yaml:5:45: columns[0].max: \"1e999\" is beyond the range of numbers"},
 		{"min: 0, max: 100,", "min: -1.7e308, max: 1.7e308,", "s.yaml:5:52: columns[0].max: found bounds whose distance"},
 		{"min: 0, max: 100,", "min: 0, max: 100, levels: [a],", "s.yaml:5:50: unknown field \"levels\"; the fields of columns[0] are name, type, min"},
 		{"missing: zero}", "missing: 101}", `s.yaml:5:59: columns[0].missing: found "101"; allowed is error, zero or a number from min to max`},

@@ -90,6 +90,9 @@ func (c *csvRows) header(in *data.Input) error {
 	}
 	p := csvPiece{of: c}
 	if f = p.split(line); f.Found != "" {
+		if e := otherFile(c.Name, strings.TrimRight(view(line), "\r\n")); e != nil {
+			return e
+		}
 		if e := c.otherDelimiter(in, view(line), n, nil); e != nil {
 			return e
 		}
@@ -108,6 +111,9 @@ func (c *csvRows) header(in *data.Input) error {
 	c.width = len(names)
 	at, bad := in.Match(names)
 	if bad != nil {
+		if e := otherFile(c.Name, strings.TrimRight(view(line), "\r\n")); e != nil {
+			return e
+		}
 		if e := c.otherDelimiter(in, view(line), n, names); e != nil {
 			return e
 		}

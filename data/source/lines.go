@@ -222,15 +222,34 @@ func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 				line, p.text = text[:n:n], text[n:]
 			}
 			if !p.plain && !isText(line) {
-				return nil, notText, nil
+				return nil, notText(line), nil
 			}
 			return line, data.Fault{}, nil
 		}
 	}
 }
 
-// notText is the fault of a line that is not UTF-8.
-var notText = data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
+// notText is the fault of a line that is not UTF-8. It says what the line may be instead.
+func notText(line []byte) data.Fault {
+	switch nul := bytes.IndexByte(line, 0); {
+	case wide(line):
+		return data.Fault{Found: "text in UTF-16 without a byte order mark", Allowed: "a text file in UTF-8, or for CSV format: {encoding: utf-16} in the schema, if the low bytes come first"}
+	case nul < 0 && !bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' }):
+		return data.Fault{Found: "bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
+	}
+	return data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
+}
+
+// wide says whether a line is in UTF-16, most of it ASCII: whether about every second byte is 0, and the others are not.
+func wide(line []byte) bool {
+	var zeros [2]int
+	for i, c := range line {
+		if c == 0 {
+			zeros[i%2]++
+		}
+	}
+	return len(line) >= 4 && min(zeros[0], zeros[1]) == 0 && 8*max(zeros[0], zeros[1]) >= 3*len(line)
+}
 
 // skipped says whether a line, with its '\n', is blank or a comment.
 func skipped(line []byte, f *schema.Format) bool {

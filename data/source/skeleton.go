@@ -3,9 +3,11 @@ package source
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -160,10 +162,14 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 		return nil, &config.Error{File: path, Line: 1, Found: "a line of more than 8 MiB", Allowed: "a header line that names the columns"}
 	case err != nil:
 		return nil, err
-	case !isText(line):
-		return nil, &config.Error{File: path, Line: 1, Found: notText.Found, Allowed: "a text file in UTF-8, or UTF-16 with a byte order mark"}
 	}
 	header := strings.TrimRight(string(line), "\r\n")
+	if err := otherFile(path, header); err != nil {
+		return nil, err
+	}
+	if !isText(line) {
+		return nil, &config.Error{File: path, Line: 1, Found: notText(line).Found, Allowed: "a text file in UTF-8, or UTF-16 with a byte order mark"}
+	}
 	delimiter = pickDelimiter(header, delimiter)
 	cells := splitHeader(header, delimiter)
 	for _, c := range cells {
@@ -195,6 +201,27 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 	}
 	return o, nil
 }
+
+// otherFile is the error of a file whose first line is that of another form than a table; nil if it may be a header.
+func otherFile(path, line string) error {
+	form, table := config.Form([]byte(line))
+	ext := strings.ToLower(filepath.Ext(data.Uncompressed(path)))
+	switch {
+	case table: // a damaged one
+		return nil
+	case form != "":
+	case ext == ".yaml", ext == ".yml", yamlLine.MatchString(line):
+		form = "a spec or a schema (YAML)"
+	case len(line) <= 6 && strings.HasPrefix(strings.ToLower(line), "sep="):
+		return &config.Error{File: path, Line: 1, Err: errors.New("the line says sep=, which Excel alone reads; remove it, so that the header comes first")}
+	default:
+		return nil
+	}
+	return &config.Error{File: path, Err: fmt.Errorf("the file looks like %s, not a table; give a table of text, Parquet, Arrow or SQLite", form)}
+}
+
+// yamlLine is a line with which a spec or a schema may begin: a field without a value, with a block, or with one word or path.
+var yamlLine = regexp.MustCompile(`^(---|[A-Za-z_]\w*:( *| +[{\[].*| +[^\s,;|]+))$`)
 
 // mostName is the most bytes of a column's name in a schema.
 const mostName = 1000

@@ -60,3 +60,43 @@ func TestSkeleton(t *testing.T) {
 		}
 	}
 }
+
+// TestSkeletonOfOthers: a file that is no table gets no skeleton, but is named.
+func TestSkeletonOfOthers(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"page.html", "<!DOCTYPE html>\n<html>", "looks like an HTML page, not a table; give a table of text, Parquet, Arrow or SQLite"},
+		{"page.csv", " <html><body>SECRET</body></html>\n", "looks like an HTML page"},
+		{"page.csv", "<table border=1>\n", "looks like an HTML page"},
+		{"t.xml", "\ufeff<?xml version=\"1.0\"?>\n", "looks like an XML file"},
+		{"d.pdf", "%PDF-1.4\n%\xe2\xe3\n", "looks like a PDF file"},
+		{"d.rtf", "{\\rtf1\\ansi\n", "looks like an RTF document"},
+		{"p.png", "\x89PNG\r\n\x1a\n", "looks like an image"},
+		{"spec.yaml", "# SECRET, a comment\ndata: x\n", "looks like a spec or a schema (YAML)"},
+		{"spec", "data: SECRET.csv\nschema: s.yaml\n", "looks like a spec or a schema (YAML)"},
+		{"spec", "privacy: {epsilon: 1, delta: 1e-6}\n", "looks like a spec or a schema (YAML)"},
+		{"schema", "columns:\n", "looks like a spec or a schema (YAML)"},
+		{"excel.csv", "sep=;\na;b\n", "the line says sep=, which Excel alone reads; remove it"},
+		{"t.csv", "a\x00,\x00b\x00\n\x00", "found text in UTF-16 without a byte order mark; allowed is a text file in UTF-8"},
+		{"t.csv", "\x00a\x00,\x00b\x00\n", "found text in UTF-16 without a byte order mark"},
+		{"t.csv", "a,caf\xe9\n", "found bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)"},
+		{"t.csv", "a,\x00b\n", "found bytes that are not text (a binary file?)"},
+		{"t.csv", "\x7fELF\x02\x01\n", "found a header with a control character"},
+	} {
+		path := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source.Skeleton(path, ""); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+	for _, header := range []string{"time: s,value", "a:b,c", "sep=;x,y", "data: x,y", "<5,>5", "#id,name"} {
+		path := filepath.Join(t.TempDir(), "t.csv")
+		if err := os.WriteFile(path, []byte(header+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source.Skeleton(path, ""); err != nil {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ const rest = "rest"
 
 // askSchema asks for all that a schema of the table at path needs, and returns its text. What it shows and offers comes from
 // the header and the types that the file declares, never from rows.
-func askSchema(q *questions, path, delimiter string) ([]byte, error) {
-	o, err := access.OutlineOf(path, delimiter)
+func askSchema(ctx context.Context, q *questions, path, delimiter string) ([]byte, error) {
+	o, err := access.OutlineOf(ctx, path, delimiter)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ packed table holds its schema; for others --schema names it.`,
 		Example: "  sotto data info patients.pack",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			d, err := access.Describe(args[0])
+			d, err := access.Describe(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,7 +89,7 @@ func (w *walk) prepare(c *cobra.Command) (spec string, err error) {
 	if _, err := os.Stat(files[0]); err != nil && !strings.Contains(files[0], "?table=") {
 		return "", config.FileError(files[0], err)
 	}
-	if err := w.describe(); err != nil || w.schema == nil {
+	if err := w.describe(c.Context()); err != nil || w.schema == nil {
 		return "", err
 	}
 	var job *run.Job
@@ -138,7 +139,7 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 
 // describe takes the schema that is there, or asks for one and writes it. It sets none where bounds are unknown: those have to
 // be estimated first.
-func (w *walk) describe() error {
+func (w *walk) describe(ctx context.Context) error {
 	base := filepath.Base(data.Uncompressed(w.table))
 	if data.IsDatabase(w.table) {
 		_, query, _ := strings.Cut(w.table, "?")
@@ -155,7 +156,7 @@ func (w *walk) describe() error {
 	b, err := readfile.All(w.schemaFile, schema.MaxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if b, err = askSchema(w.questions, w.table, w.delimiter); err != nil {
+		if b, err = askSchema(ctx, w.questions, w.table, w.delimiter); err != nil {
 			return err
 		}
 		if err := create(w.schemaFile, b); err != nil {

@@ -45,9 +45,9 @@ writes a schema that is complete. Answers may come from a file or a pipe, too.`,
 			var b []byte
 			var err error
 			if asks {
-				b, err = askSchema(newQuestions(c), args[0], delimiter)
+				b, err = askSchema(c.Context(), newQuestions(c), args[0], delimiter)
 			} else {
-				b, err = access.Skeleton(args[0], delimiter)
+				b, err = access.Skeleton(c.Context(), args[0], delimiter)
 			}
 			if err != nil {
 				return err

@@ -44,7 +44,7 @@ func TestReadArrow(t *testing.T) {
 			if d := cmp.Diff(counts, stats); d != "" {
 				t.Error(d)
 			}
-			b, err := Skeleton(path, "")
+			b, err := Skeleton(context.Background(), path, "")
 			if err != nil || !bytes.Contains(b, []byte(`- {name: "colour", type: }`)) {
 				t.Errorf("%v\n%s", err, b)
 			}
@@ -54,7 +54,7 @@ func TestReadArrow(t *testing.T) {
 
 // TestDescribeArrow: names and types, of every type that there is a text for.
 func TestDescribeArrow(t *testing.T) {
-	d, err := Describe(filepath.Join(arrowFiles, "types.arrow"), TestFormats)
+	d, err := Describe(context.Background(), filepath.Join(arrowFiles, "types.arrow"), TestFormats)
 	if err != nil {
 		t.Fatal(err)
 	}

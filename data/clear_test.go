@@ -96,7 +96,7 @@ func TestWrongForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Skeleton(writeFile(t, "t.json", `[{"x":1}]`), ""); err == nil || !strings.Contains(err.Error(), array) {
+	if _, err := Skeleton(context.Background(), writeFile(t, "t.json", `[{"x":1}]`), ""); err == nil || !strings.Contains(err.Error(), array) {
 		t.Error(err)
 	}
 }

@@ -54,13 +54,8 @@ func Uncompressed(name string) string {
 	return name
 }
 
-// OpenFile opens the file at path. All its decompressed bytes go to sum; sum may be nil.
-func OpenFile(path string, sum io.Writer) (in *File, err error) {
-	return openFile(context.Background(), path, sum)
-}
-
-// openFile is OpenFile for a file that is read until ctx ends.
-func openFile(ctx context.Context, path string, sum io.Writer) (in *File, err error) {
+// OpenFile opens the file at path, which is read until ctx ends. All its decompressed bytes go to sum; sum may be nil.
+func OpenFile(ctx context.Context, path string, sum io.Writer) (in *File, err error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err

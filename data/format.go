@@ -31,7 +31,7 @@ type Format struct {
 	Divide func(ctx context.Context, in *Input) (Pieces, error)
 	// Describe describes the table at path by its header alone. It returns nil for a table of
 	// another form. May be nil.
-	Describe func(path string) (*Description, error)
+	Describe func(ctx context.Context, path string) (*Description, error)
 }
 
 // Rows reads a table row by row.
@@ -100,11 +100,11 @@ type Input struct {
 }
 
 // File opens the table's file. Reading it ends with the context that the format was opened with.
-func (in *Input) File() (*File, error) { return openFile(in.ctx, in.Path, in.Sum) }
+func (in *Input) File() (*File, error) { return OpenFile(in.ctx, in.Path, in.Sum) }
 
 // Beside opens another file of the table, whose bytes go to sum.
 func (in *Input) Beside(path string, sum io.Writer) (*File, error) {
-	return openFile(in.ctx, path, sum)
+	return OpenFile(in.ctx, path, sum)
 }
 
 // Workers is how many goroutines may read the table at the same time.
@@ -424,7 +424,7 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 // format says what is wrong.
 func headOf(ctx context.Context, path string) []byte {
 	const size = 512
-	f, err := openFile(ctx, path, nil)
+	f, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		return nil
 	}

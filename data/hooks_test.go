@@ -9,7 +9,7 @@ import (
 // What the formats of package data/source do, which imports this one: formats_test.go sets them.
 var (
 	TestFormats []Format
-	Skeleton    func(path, delimiter string) ([]byte, error)
+	Skeleton    func(ctx context.Context, path, delimiter string) ([]byte, error)
 )
 
 // readTable is Read with all formats and without a load limit, packTable Pack.

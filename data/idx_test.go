@@ -219,7 +219,7 @@ func TestBadIDX(t *testing.T) {
 // TestImageSkeleton: the shape comes from the header, and the rest from a person.
 func TestImageSkeleton(t *testing.T) {
 	path := writeFile(t, "train-images-idx3-ubyte.gz", zipped(idx(3, []int{28, 28}, 17, 17, 17)))
-	b, err := Skeleton(path, "")
+	b, err := Skeleton(context.Background(), path, "")
 	if err != nil || !strings.Contains(string(b), "shape: [28, 28]") || !bytes.Contains(b, []byte(`dataset: "train-images-idx3-ubyte"`)) {
 		t.Fatalf("%v\n%s", err, b)
 	}

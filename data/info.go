@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,19 +20,19 @@ type Description struct {
 type FieldName struct{ Name, Type string }
 
 // Describe describes the table at path by its header alone. It does not include the number of rows, which
-// is private under add-or-remove (R9), nor the first line of a text file, which may be a row.
-func Describe(path string, formats []Format) (*Description, error) {
+// is private under add-or-remove (R9), nor the first line of a text file, which may be a row. Reading ends with ctx.
+func Describe(ctx context.Context, path string, formats []Format) (*Description, error) {
 	files, err := Files(path)
 	if err != nil {
 		return nil, err
 	}
-	d, err := describe(files[0], formats)
+	d, err := describe(ctx, files[0], formats)
 	for _, f := range files[1:] {
 		if err != nil {
 			break
 		}
 		var other *Description
-		if other, err = describe(f, formats); err == nil && (!slices.EqualFunc(other.Fields, d.Fields, func(a, b FieldName) bool { return a.Name == b.Name })) {
+		if other, err = describe(ctx, f, formats); err == nil && (!slices.EqualFunc(other.Fields, d.Fields, func(a, b FieldName) bool { return a.Name == b.Name })) {
 			err = otherColumns(f, files[0])
 		}
 	}
@@ -45,7 +46,10 @@ func Describe(path string, formats []Format) (*Description, error) {
 }
 
 // describe describes one file, object or table of a database.
-func describe(path string, formats []Format) (*Description, error) {
+func describe(ctx context.Context, path string, formats []Format) (*Description, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if IsPacked(path) {
 		p, err := readPackedFacts(path)
 		if err != nil {
@@ -67,11 +71,11 @@ func describe(path string, formats []Format) (*Description, error) {
 		if f.Describe == nil {
 			continue
 		}
-		if d, err := f.Describe(path); d != nil || err != nil {
+		if d, err := f.Describe(ctx, path); d != nil || err != nil {
 			return d, err
 		}
 	}
-	f, err := OpenFile(path, nil)
+	f, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestHeadersAsRows(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Skeleton(path, "")
+	_, err = Skeleton(context.Background(), path, "")
 	if want := path + ": the name of column 2 has a carriage return (CR) in it"; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "SECRET123") {
 		t.Error(err)
 	}

@@ -62,14 +62,14 @@ func TestReadParquet(t *testing.T) {
 	if d := cmp.Diff(counts, stats); d != "" {
 		t.Error(d)
 	}
-	d, err := Describe("testdata/small.parquet", TestFormats)
+	d, err := Describe(context.Background(), "testdata/small.parquet", TestFormats)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&Description{Form: "Parquet", Fields: []FieldName{{"gain", "DECIMAL(12,2)"}, {"id", "nested"}, {"age", "INT(16,true)"}, {"sick", "STRING"}, {"colour", "STRING"}}}, d); diff != "" {
 		t.Error(diff)
 	}
-	b, err := Skeleton("testdata/small.parquet", "")
+	b, err := Skeleton(context.Background(), "testdata/small.parquet", "")
 	if err != nil || !bytes.Contains(b, []byte("format: {kind: csv} # Parquet")) || !bytes.Contains(b, []byte(`- {name: "colour", type: }`)) {
 		t.Errorf("%v\n%s", err, b)
 	}

@@ -146,7 +146,7 @@ func TestSeveralErrors(t *testing.T) {
 	if _, err := packTable(context.Background(), admit(), s, at("a", "order"), packed, Options{}); err == nil || !strings.Contains(err.Error(), "found other columns than in") || exists(packed) {
 		t.Errorf("packed: %v", err)
 	}
-	if _, err := Describe(at("a", "order"), TestFormats); err != nil { // the first line of text may be a row
+	if _, err := Describe(context.Background(), at("a", "order"), TestFormats); err != nil { // the first line of text may be a row
 		t.Error(err)
 	}
 	if got := Public("a.csv + postgres://u:SECRET123@h/d?table=t + x"); strings.Contains(got, "SECRET") {
@@ -207,15 +207,15 @@ func TestPackSeveral(t *testing.T) {
 			}
 		}
 	}
-	d, err := Describe(path, TestFormats)
+	d, err := Describe(context.Background(), path, TestFormats)
 	if err != nil || !strings.HasPrefix(d.Form, "a table of 2 files, the first of which is text") {
 		t.Errorf("%v, %v", d, err)
 	}
 	arrows := filepath.Join(arrowFiles, "plain.arrow") + Plus
-	if d, err := Describe(arrows+filepath.Join(arrowFiles, "polars.arrow"), TestFormats); err != nil || len(d.Fields) != 5 {
+	if d, err := Describe(context.Background(), arrows+filepath.Join(arrowFiles, "polars.arrow"), TestFormats); err != nil || len(d.Fields) != 5 {
 		t.Errorf("%v, %v", d, err)
 	}
-	if _, err := Describe(arrows+filepath.Join(arrowFiles, "types.arrow"), TestFormats); err == nil || !strings.Contains(err.Error(), "types.arrow: found other columns than in") {
+	if _, err := Describe(context.Background(), arrows+filepath.Join(arrowFiles, "types.arrow"), TestFormats); err == nil || !strings.Contains(err.Error(), "types.arrow: found other columns than in") {
 		t.Error(err)
 	}
 }

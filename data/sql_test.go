@@ -96,10 +96,10 @@ func TestSQLite(t *testing.T) {
 	if got, _, err := readTable(context.Background(), admit(), s, path+"?table=loose", Options{}); err != nil || cmp.Diff(want, got, sameTable) != "" {
 		t.Errorf("without types: %v", err)
 	}
-	if d, err := Describe(path+"?table="+url.QueryEscape(oddName), TestFormats); err != nil || d.Form != "a table of an SQLite database" || d.Fields[2] != (FieldName{"age", "INTEGER"}) {
+	if d, err := Describe(context.Background(), path+"?table="+url.QueryEscape(oddName), TestFormats); err != nil || d.Form != "a table of an SQLite database" || d.Fields[2] != (FieldName{"age", "INTEGER"}) {
 		t.Errorf("%+v %v", d, err)
 	}
-	if b, err := Skeleton(path+"?table=loose", ""); err != nil || !strings.Contains(string(b), `dataset: "loose"`) || !strings.Contains(string(b), `- {name: "gain", type: }`) {
+	if b, err := Skeleton(context.Background(), path+"?table=loose", ""); err != nil || !strings.Contains(string(b), `dataset: "loose"`) || !strings.Contains(string(b), `- {name: "gain", type: }`) {
 		t.Errorf("%v\n%s", err, b)
 	}
 
@@ -241,7 +241,7 @@ func TestPostgresTable(t *testing.T) {
 	if _, _, err := readTable(context.Background(), admit(), s, where(sch+".loose"), Options{}); err != nil {
 		t.Error(err)
 	}
-	d, err := Describe(where(sch+".loose"), TestFormats)
+	d, err := Describe(context.Background(), where(sch+".loose"), TestFormats)
 	if err != nil || d.Form != "a table of a PostgreSQL database" || d.Fields[0] != (FieldName{"age", "NUMERIC"}) {
 		t.Errorf("%+v %v", d, err)
 	}

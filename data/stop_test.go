@@ -124,7 +124,36 @@ func TestReadersStop(t *testing.T) {
 					}
 				}
 			}
+			stopHeader(t, f.path, f.name != "LIBSVM" && f.name != "JSON Lines" && f.name != "packed")
 		})
+	}
+}
+
+// stopHeader ends the reading of a header, for a description and for a skeleton, at each question in turn whether to go on. header:
+// the table has one.
+func stopHeader(t *testing.T, path string, header bool) {
+	t.Helper()
+	for name, read := range map[string]func(context.Context) error{
+		"describe": func(ctx context.Context) error { _, err := Describe(ctx, path, TestFormats); return err },
+		"skeleton": func(ctx context.Context) error { _, err := Skeleton(ctx, path, ""); return err },
+	} {
+		whole := &countedContext{Context: context.Background(), last: 1 << 40}
+		if err := read(whole); err != nil && (header || name == "describe") {
+			t.Errorf("%s: %v", name, err)
+		}
+		questions := whole.n.Load()
+		if questions == 0 {
+			t.Errorf("%s: no question", name)
+		}
+		for last := int64(0); last < max(1, questions-1); last += 1 + questions/12 { // the last one may be of a goroutine of database/sql
+			ctx := &countedContext{Context: context.Background(), last: last}
+			if err := read(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "damaged") {
+				t.Errorf("%s, question %d of %d: %v", name, last, questions, err)
+			}
+			if more := ctx.n.Load() - last; more > 20 {
+				t.Errorf("%s, question %d of %d: %d more", name, last, questions, more)
+			}
+		}
 	}
 }
 
@@ -205,6 +234,9 @@ func TestBombsStop(t *testing.T) {
 				if more := ctx.n.Load() - last; more > 20 {
 					t.Errorf("%s, %s, question %d of %d: %d more", b.name, form, last, questions, more)
 				}
+			}
+			if b.name == "a header without end" {
+				stopHeader(t, path, false)
 			}
 		}
 	}

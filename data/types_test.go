@@ -28,7 +28,7 @@ func TestStoredTypes(t *testing.T) {
 	}
 	read, refused := 0, 0
 	for _, path := range ways {
-		d, err := Describe(path, TestFormats)
+		d, err := Describe(context.Background(), path, TestFormats)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -173,8 +173,8 @@ func TestTables(t *testing.T) {
 				}
 				got.Close()
 			}
-			a, err1 := data.Describe(path, opt.Formats)
-			b, err2 := data.Describe(url, opt.Formats)
+			a, err1 := data.Describe(context.Background(), path, opt.Formats)
+			b, err2 := data.Describe(context.Background(), url, opt.Formats)
 			if err1 != nil || err2 != nil || !cmp.Equal(a.Fields, b.Fields) || a.Form != b.Form {
 				t.Errorf("%v, %v: %v %v", a, b, err1, err2)
 			}
@@ -428,7 +428,7 @@ func TestNames(t *testing.T) {
 }
 
 func read(url string) error {
-	_, err := data.Describe(url, source.Formats())
+	_, err := data.Describe(context.Background(), url, source.Formats())
 	return err
 }
 

@@ -48,11 +48,11 @@ var arrowFormat = data.Format{
 		}
 		return q, nil
 	},
-	Describe: func(path string) (*data.Description, error) {
+	Describe: func(ctx context.Context, path string) (*data.Description, error) {
 		if !isArrow(path) {
 			return nil, nil
 		}
-		a, err := openArrow(path)
+		a, err := openArrow(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -107,12 +107,12 @@ const (
 )
 
 // openArrow opens the Arrow file at path and reads its schema.
-func openArrow(path string) (a *arrowFile, err error) {
+func openArrow(ctx context.Context, path string) (a *arrowFile, err error) {
 	f, err := data.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	a = &arrowFile{ctx: context.Background(), name: path, f: f}
+	a = &arrowFile{ctx: ctx, name: path, f: f}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -541,11 +541,10 @@ type arrowColumn struct {
 }
 
 func openArrowRows(ctx context.Context, in *data.Input) (q *arrowRows, err error) {
-	a, err := openArrow(in.Path)
+	a, err := openArrow(ctx, in.Path)
 	if err != nil {
 		return nil, err
 	}
-	a.ctx = ctx
 	defer func() {
 		if err != nil {
 			a.f.Close()

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 
 // TestArrowTypes: each type gives the text that a CSV has, or the number of that text.
 func TestArrowTypes(t *testing.T) {
-	a, err := openArrow("testdata/arrow/types.arrow")
+	a, err := openArrow(context.Background(), "testdata/arrow/types.arrow")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 // idx is an IDX file of images, compressed or not, with their labels in a second one. An IDX file has two
 // zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension as a
 // big-endian uint32, the first of which is the number of images, and then the values.
-var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages, Describe: func(path string) (*data.Description, error) {
-	f, err := data.OpenFile(path, nil)
+var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages, Describe: func(ctx context.Context, path string) (*data.Description, error) {
+	f, err := data.OpenFile(ctx, path, nil)
 	if err != nil {
 		return nil, nil
 	}

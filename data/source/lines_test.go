@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func FuzzRecords(f *testing.F) {
 
 // recordsOf reads the records of a CSV file in pieces of about size bytes.
 func recordsOf(t interface{ Fatalf(string, ...any) }, path string, format *schema.Format, size int) []string {
-	file, err := data.OpenFile(path, nil)
+	file, err := data.OpenFile(context.Background(), path, nil)
 	text, err := newLines(file, err, size, format.Encoding)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -201,7 +202,7 @@ func TestCut(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatalf("%v", err)
 		}
-		file, err := data.OpenFile(path, nil)
+		file, err := data.OpenFile(context.Background(), path, nil)
 		l, err := newLines(file, err, size, "")
 		if err != nil {
 			t.Fatalf("%v", err)

@@ -44,11 +44,11 @@ var parquetFormat = data.Format{
 		}
 		return q, nil
 	},
-	Describe: func(path string) (*data.Description, error) {
+	Describe: func(ctx context.Context, path string) (*data.Description, error) {
 		if !data.Begins(path, parquetMagic) {
 			return nil, nil
 		}
-		p, err := openParquet(path)
+		p, err := openParquet(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -67,12 +67,12 @@ type parquetFile struct {
 
 // openParquet opens the Parquet file at path. The library panics at some damaged files; guard
 // turns that into an error.
-func openParquet(path string) (p *parquetFile, err error) {
+func openParquet(ctx context.Context, path string) (p *parquetFile, err error) {
 	f, err := data.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	p = &parquetFile{ctx: context.Background(), name: path, f: f}
+	p = &parquetFile{ctx: ctx, name: path, f: f}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -247,11 +247,10 @@ type parquetColumn struct {
 }
 
 func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err error) {
-	p, err := openParquet(in.Path)
+	p, err := openParquet(ctx, in.Path)
 	if err != nil {
 		return nil, err
 	}
-	p.ctx = ctx
 	defer func() {
 		if err != nil {
 			p.Close()

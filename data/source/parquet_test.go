@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestParquetTypes(t *testing.T) {
 	if err := parquet.WriteFile(path, []row{{true, 1 << 63, 20000, -5, 1234567, 0.1, 1 << 31, 1e-300, -7}}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := openParquet(path)
+	p, err := openParquet(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -37,8 +38,8 @@ type Answers struct {
 
 // Skeleton returns a schema for the table at path that leaves open what a person must decide: types, bounds, levels, classes,
 // the number of rows. [schema.Parse] refuses it until they are filled in, and says where. It reads what [OutlineOf] reads.
-func Skeleton(path, delimiter string) ([]byte, error) {
-	o, err := OutlineOf(path, delimiter)
+func Skeleton(ctx context.Context, path, delimiter string) ([]byte, error) {
+	o, err := OutlineOf(ctx, path, delimiter)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +126,13 @@ on_bad_row: stop # or drop
 // of images (IDX), and only the names and types of the columns of a Parquet or Arrow file or a table of a database. The
 // delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
 // the line.
-func OutlineOf(path, delimiter string) (*Outline, error) {
+func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 	files, err := data.Files(path) // all have the same columns
 	if err != nil {
 		return nil, err
 	}
 	path = files[0]
-	d, err := data.Describe(path, Formats())
+	d, err := data.Describe(ctx, path, Formats())
 	switch {
 	case err != nil:
 		return nil, err
@@ -145,7 +146,7 @@ func OutlineOf(path, delimiter string) (*Outline, error) {
 		}
 		return &Outline{baseName(path), d.Fields, " {kind: csv} # Parquet and Arrow files and SQL tables too", nil}, nil
 	}
-	file, err := data.OpenFile(path, nil)
+	file, err := data.OpenFile(ctx, path, nil)
 	in, err := newLines(file, err, 64<<10, "")
 	if err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func otherFile(path, line string) error {
 	case table: // a damaged one
 		return nil
 	case form != "":
-	case ext == ".yaml", ext == ".yml", yamlLine.MatchString(line):
+	case (ext == ".yaml" || ext == ".yml") && isText([]byte(line)), yamlLine.MatchString(line):
 		form = "a spec or a schema (YAML)"
 	case len(line) <= 6 && strings.HasPrefix(strings.ToLower(line), "sep="):
 		return &config.Error{File: path, Line: 1, Err: errors.New("the line says sep=, which Excel alone reads; remove it, so that the header comes first")}

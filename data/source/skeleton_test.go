@@ -1,6 +1,7 @@
 package source_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ func TestSkeleton(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "people.csv")
 	os.WriteFile(path, []byte("\ufeffage;\"job; kind\";y\r\n39;SECRET123;no\n"), 0o600)
-	b, err := source.Skeleton(path, "")
+	b, err := source.Skeleton(context.Background(), path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestSkeleton(t *testing.T) {
 
 	wide := filepath.Join(dir, "people.csv.zst") // by its bytes UTF-16, not zstd
 	os.WriteFile(wide, []byte("\xff\xfea\x00;\x00\xe9\x00\n\x00"), 0o600)
-	if b, err := source.Skeleton(wide, ""); err != nil || !strings.Contains(string(b), `dataset: "people"`) || !strings.Contains(string(b), `name: "é"`) {
+	if b, err := source.Skeleton(context.Background(), wide, ""); err != nil || !strings.Contains(string(b), `dataset: "people"`) || !strings.Contains(string(b), `name: "é"`) {
 		t.Errorf("UTF-16: %v\n%s", err, b)
 	}
 
@@ -53,7 +54,7 @@ func TestSkeleton(t *testing.T) {
 	} {
 		p := filepath.Join(dir, name)
 		os.WriteFile(p, []byte(content), 0o600)
-		_, err := source.Skeleton(p, "")
+		_, err := source.Skeleton(context.Background(), p, "")
 		var e *config.Error
 		if !errors.As(err, &e) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v", name, err)
@@ -86,7 +87,7 @@ func TestSkeletonOfOthers(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.Skeleton(path, ""); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
+		if _, err := source.Skeleton(context.Background(), path, ""); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -95,7 +96,7 @@ func TestSkeletonOfOthers(t *testing.T) {
 		if err := os.WriteFile(path, []byte(header+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.Skeleton(path, ""); err != nil {
+		if _, err := source.Skeleton(context.Background(), path, ""); err != nil {
 			t.Errorf("%s: %v", header, err)
 		}
 	}

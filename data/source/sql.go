@@ -40,11 +40,11 @@ var sqlFormat = data.Format{
 	Is:    func(path string, _ []byte) bool { return isSQL(path) },
 	Magic: true,
 	Open:  func(ctx context.Context, in *data.Input) (data.Rows, error) { return openSQLRows(ctx, in) },
-	Describe: func(path string) (*data.Description, error) {
+	Describe: func(ctx context.Context, path string) (*data.Description, error) {
 		if !isSQL(path) {
 			return nil, nil
 		}
-		return describeSQL(path)
+		return describeSQL(ctx, path)
 	},
 }
 
@@ -140,7 +140,7 @@ func (t *sqlTable) failed(err error) error {
 		case 1: // ERROR: of the two statements that are sent, only the table can be wrong
 			return bad("no such table", "a table or view of the database", "")
 		case 11, 26: // CORRUPT, NOTADB
-			if f, err := data.OpenFile(t.where, nil); err != nil {
+			if f, err := data.OpenFile(context.Background(), t.where, nil); err != nil {
 				return err // a file of another program
 			} else {
 				f.Close()
@@ -189,12 +189,11 @@ func (t *sqlTable) columns(ctx context.Context, tx *sql.Tx) ([]data.FieldName, e
 }
 
 // describeSQL says which columns a table has.
-func describeSQL(path string) (*data.Description, error) {
+func describeSQL(ctx context.Context, path string) (*data.Description, error) {
 	t, err := parseSQL(path)
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
 	db, tx, err := t.open(ctx)
 	if err != nil {
 		return nil, err

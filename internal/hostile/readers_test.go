@@ -196,13 +196,13 @@ func table(name string, texts ...string) func(string, *rand.Rand) error {
 		path := filepath.Join(dir, name)
 		switch r.IntN(8) {
 		case 0:
-			_, err := access.Describe(path)
+			_, err := access.Describe(context.Background(), path)
 			return err
 		case 1:
-			_, err := access.Skeleton(path, "")
+			_, err := access.Skeleton(context.Background(), path, "")
 			return err
 		case 2:
-			_, err := access.OutlineOf(path, "")
+			_, err := access.OutlineOf(context.Background(), path, "")
 			return err
 		}
 		opt := data.Options{Formats: source.Formats()}

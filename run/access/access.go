@@ -175,10 +175,14 @@ func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 }
 
 // Describe describes the table at path by its header alone. It reads no row.
-func Describe(path string) (*data.Description, error) { return data.Describe(path, source.Formats()) }
+func Describe(ctx context.Context, path string) (*data.Description, error) {
+	return data.Describe(ctx, path, source.Formats())
+}
 
 // Skeleton returns a schema for the table at path that a person fills in. It reads no row.
-func Skeleton(path, delimiter string) ([]byte, error) { return source.Skeleton(path, delimiter) }
+func Skeleton(ctx context.Context, path, delimiter string) ([]byte, error) {
+	return source.Skeleton(ctx, path, delimiter)
+}
 
 // An Outline is what a schema needs of a table, and Answers are what a person says about it.
 type (
@@ -187,7 +191,9 @@ type (
 )
 
 // OutlineOf returns the outline of the table at path. It reads no row.
-func OutlineOf(path, delimiter string) (*Outline, error) { return source.OutlineOf(path, delimiter) }
+func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
+	return source.OutlineOf(ctx, path, delimiter)
+}
 
 // Pack writes a table packed.
 func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {

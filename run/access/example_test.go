@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/sottodp/sotto/run/access"
@@ -8,7 +9,7 @@ import (
 
 // OutlineOf reads the header of a table and no row, so it asks nobody. Gate.Open reads rows, and asks the ledger first.
 func ExampleOutlineOf() {
-	o, err := access.OutlineOf("../../examples/clinic/patients.csv", "")
+	o, err := access.OutlineOf(context.Background(), "../../examples/clinic/patients.csv", "")
 	if err != nil {
 		fmt.Println(err)
 		return

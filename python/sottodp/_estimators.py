@@ -158,7 +158,8 @@ class _Sotto(BaseEstimator):
                     flags = [flag for flag, given in (("--void", self.void and self.lab), ("--or-resume", self.run_dir)) if given]
                     run("fit", work / "spec.yaml", "--json", "--quiet", *flags, rows=rows, within=work)
                 else:
-                    run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows, within=work)
+                    with _new_search(out):
+                        run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows, within=work)
                     self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
             self._keep_run(out, names, unit)
 
@@ -541,6 +542,24 @@ def _python(said: Any) -> Any:
 
 def _negative(value: float | None) -> float | None:
     return None if value is None else -value
+
+
+@contextlib.contextmanager
+def _new_search(out: Path) -> Iterator[None]:
+    """Make the directory of a search, which tells that one began there: a search that was stopped cannot go on."""
+    try:
+        out.mkdir(0o700, parents=True)
+    except FileExistsError:
+        raise ValueError(
+            f"run_dir: {out} exists, and a search cannot be resumed: its candidates are secret. Nothing was charged now, but a search that was "
+            "stopped keeps its ε. Use a new directory, which charges a new search"
+        ) from None
+    try:
+        yield
+    except (InputError, PrivacyError):  # nothing was charged
+        with contextlib.suppress(OSError):
+            out.rmdir()
+        raise
 
 
 def _options(name: str, said: Mapping[str, Any] | None) -> dict[str, Any]:

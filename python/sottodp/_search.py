@@ -27,7 +27,8 @@ class SottoSearchCV(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : SottoClassifier or SottoRegressor
-        Says all but the method. Its ε and δ are those of the whole search.
+        Says all but the method. Its ε and δ are those of the whole search. Its run_dir must be a new directory: a search
+        that was stopped cannot be resumed, since its candidates are secret, and keeps its ε.
     methods : list of str or dict
         The candidates, all equally likely: the name of a method, or a dict as ``{"name": "sgd", "steps": 30}`` with an
         optional ``label``.

@@ -407,6 +407,31 @@ def test_search():
             SottoSearchCV(wrong, ["nag"]).fit(X, y > 0)
 
 
+def test_search_does_not_resume(tmp_path, monkeypatch):
+    """A search that was stopped, or a second one, in the same run_dir is refused before anything is charged."""
+    X, y = table(1000)
+    out = tmp_path / "run"
+    said = public(epsilon=3, dataset="stopped", run_dir=out)
+    with pytest.raises(ValueError, match="methods"):
+        SottoSearchCV(said, ["no such method"], mean=1.5).fit(X, y > 0)
+    assert not out.exists()  # it was refused, so the next fit may have the directory
+
+    def stop(*arguments, **options):
+        raise errors.Interrupted
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sottodp._estimators.run", stop)
+        with pytest.raises(errors.Interrupted):
+            SottoSearchCV(said, ["nag"], mean=1.5).fit(X, y > 0)
+    with pytest.raises(ValueError, match="run_dir: .* exists, and a search cannot be resumed.*Use a new directory"):
+        SottoSearchCV(said, ["nag"], mean=1.5).fit(X, y > 0)
+    out.rmdir()
+    search = SottoSearchCV(said, ["nag"], mean=1.5).fit(X, y > 0)
+    assert (out / "run.json").exists() and "(ε 3, " in search.guarantee_.lifetime  # charged once
+    with pytest.raises(ValueError, match="a search cannot be resumed"):
+        SottoSearchCV(said, ["nag"], mean=1.5).fit(X, y > 0)
+
+
 def test_pipeline_pickle_and_folds():
     X, y = table()
     p = make_pipeline(FunctionTransformer(np.tanh), public(epsilon=5))

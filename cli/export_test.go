@@ -369,6 +369,7 @@ func TestExportONNX(t *testing.T) {
 		{"1", "project", "l1", "false", two, "svm", nil, 1},
 		{"0.3", "scale", "l1", "true", two, "huber-svm", nil, 10},
 		{"1", "scale", "l2", "false", number, "linear", nil, 3},
+		{"1", "scale", "l2", "false", number, "huber", nil, 3},
 		{"1", "scale", "l2", "true", count, "poisson", nil, 1},
 		{"1000", "project", "l2", "true", three, "softmax", nil, 1},
 		{"1", "scale", "l2", "true", three, "softmax", nil, 50},

@@ -15,7 +15,7 @@ import (
 
 func TestTwoProcessesNeverOverspend(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
-		race(t, where, budget(3.7, 0.9), "")
+		contend(t, where, budget(3.7, 0.9), "")
 	})
 }
 
@@ -25,11 +25,11 @@ func TestTwoProcessesNeverOverspendAFilter(t *testing.T) {
 		// 37 runs of 10 batches, and half a run.
 		spent := account.NewTally(account.ZCDPCurrency{}, privacy.AddRemove)
 		must(t, spent.Hold("all", privacy.Repeated{Count: 375, Of: privacy.Gaussian{Sigma: filterSigma}}))
-		race(t, where, budget(spent.Epsilon(1e-5), 1e-5), InZCDP)
+		contend(t, where, budget(spent.Epsilon(1e-5), 1e-5), InZCDP)
 	})
 }
 
-func race(t *testing.T, where string, b privacy.Budget, currency string) {
+func contend(t *testing.T, where string, b privacy.Budget, currency string) {
 	t.Helper()
 	const admits, tries = 37, 50
 	type result struct {

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 )
 
 // A disk that fills at any write of a ledger's making or of its first entry leaves no ledger without entries, and none that
 // is missed: once there is room, the same run is reserved. A ledger that has an entry stays.
 func TestDiskFullAtCreation(t *testing.T) {
+	race.Skip(t) // as for other tests on the simulated disk
 	t.Setenv("XDG_STATE_HOME", "/state")
 	mount := simdisk.NewMount()
 	const path = "/disk/ledger.db"

@@ -199,8 +199,8 @@ func (m maker) broken(line string, cut bool, fit func(ctx context.Context, args 
 		}
 		err := fit(ctx, args)
 		rec, wrong := runlog.Read(filepath.Join(from, f[0]))
-		_, modelled := os.Stat(filepath.Join(from, f[0], runlog.ModelFile))
-		if err == nil || snapshot != nil || wrong != nil || modelled == nil || rec.Released == 0 || rec.Released >= whole.Released-1 {
+		_, done := os.Stat(filepath.Join(from, f[0], runlog.ModelFile))
+		if err == nil || snapshot != nil || wrong != nil || done == nil || rec.Released == 0 || rec.Released >= whole.Released-1 {
 			continue
 		}
 		if cut {
@@ -400,7 +400,7 @@ func (m maker) pack(archive string) {
 	m.Logf("%s: %d bytes", archive, packed.Len())
 }
 
-// tables writes tables of made-up rows, which have something to learn, and specs of them.
+// tables writes tables of synthetic rows, which have something to learn, and specs of them.
 func (m maker) tables() {
 	m.Helper()
 	src := rand.New(rand.NewPCG(42, 1))

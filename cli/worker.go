@@ -66,7 +66,7 @@ func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) erro
 	if w.away, err = shards.Listen(w.address, w.count, key, env.Notice); err != nil {
 		return err
 	}
-	env.Shards = &run.Shards{Secret: key.Secret, Carrier: w.away}
+	env.Rows = &run.Shards{Secret: key.Secret, Carrier: w.away}
 	if !w.quiet {
 		w.owner.say(c, "waiting for the workers of %d shards at %s", w.count, w.away.URL)
 	}

@@ -84,8 +84,8 @@ func TestImagesAsBytes(t *testing.T) {
 		bytes, short       bool
 		refused            string
 	}{
-		{"bytes", images, packed, true, false, "allowed is the file of images"},
-		{"short", short, packed, false, true, "allowed is the packed table that the run began with"},
+		{"bytes", images, packed, true, false, "use the file of images"},
+		{"short", short, packed, false, true, "use the packed table that the run began with"},
 		{"numbers", packed, images, false, false, ""},
 	} {
 		whole, err := fit(t.Context(), c.name+"-whole", c.table, poisson(1), Env{Workers: 1})

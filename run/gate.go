@@ -121,7 +121,7 @@ func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 
 // Take opens the run's tables to it. A charged run has reserved before.
 func (s *Session) Take(ctx context.Context) (err error) {
-	if s.train, err = s.opened.Take(ctx, s.ledger, s.Info.ID); err != nil {
+	if s.rows, err = s.opened.Take(ctx, s.ledger, s.Info.ID); err != nil {
 		return err
 	}
 	if err := s.holdOut(); err != nil {

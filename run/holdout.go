@@ -7,12 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -20,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/quality"
@@ -263,61 +261,36 @@ func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, er
 // holdOut divides the rows of a run that holds some out.
 func (s *Session) holdOut() (err error) {
 	if s.Job.Held != nil {
-		s.train, s.held, err = s.Job.divide(s.train, s.Dir)
+		s.rows, s.held, err = s.Job.divide(s.rows, s.Dir)
 	}
 	return err
 }
 
-// A trainedRun is what a run log holds of the training, and of the score behind it.
-type trainedRun struct {
-	charged, released int // batches of the training
-	scored            bool
-	answers           [][]float64 // of the score; nil where a crash lost them
-}
-
-// trainedBy reads it.
-func trainedBy(rec *runlog.Record) (t trainedRun, err error) {
-	t.charged, t.released = rec.Charged(), rec.Released
-	n := len(rec.Events)
-	if n == 0 || !runlog.InHoldout(rec.Events[n-1].Event) {
-		return t, nil
+// score answers the private figures of a trained model, by a batch of that number, unless the run log has them. If a crash lost the answer
+// the run has none: the charge is spent.
+func (s *Session) score(ctx context.Context, end ending, known history, meter account.Meter, batch int) ([][]float64, error) {
+	if s.held == nil || !end.finite() || known.answers != nil || known.scored && !s.Job.redraws() {
+		return known.answers, nil
 	}
-	t.charged, t.scored = rec.Events[n-1].First, true
-	releases := rec.Open(rec.Newest())
-	defer releases.Close()
-	for {
-		r, err := releases.Next()
-		switch {
-		case err == io.EOF:
-			return t, nil
-		case err != nil:
-			return t, err
-		case r.Batch >= t.charged:
-			t.released--
-			t.answers = [][]float64{}
-			for _, a := range r.Answers {
-				t.answers = append(t.answers, slices.Clone(a))
-			}
-		}
-	}
-}
-
-// score asks for the private figures of a trained model with parameters w, by a batch of that number, unless the run log has them. If a
-// crash lost the answer the run has none: the charge is spent.
-func (s *Session) score(ctx context.Context, w []float64, batch int, before *runlog.Record) error {
-	known, err := trainedBy(before)
+	account.AllowGaps(meter) // the method may have stopped early
+	j := s.Job
+	file, err := j.file(end, GuaranteeOf(s.Info))
 	if err != nil {
+		return nil, err
+	}
+	m, err := file.New()
+	if err != nil {
+		return nil, err
+	}
+	facts := j.Facts
+	facts.Rows, facts.Centered, facts.Shifted, facts.LabelMin = j.Held.Rows, false, false, 0
+	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: s.held, Part: j.Held.Part(), Meter: meter, Streams: j.Streams(), Journal: s.writer, First: batch, Workers: s.workers()}
+	var answers [][]float64
+	err = t.over(func(o *private.Oracle) error {
+		answers, err = j.Held.Score.Ask(ctx, o, file.Weights())
 		return err
-	}
-	answers := known.answers
-	if answers == nil && (!known.scored || s.Info.Seed != nil) {
-		account.AllowGaps(s.meter) // the method may have stopped early
-		if answers, err = s.askScore(ctx, w, batch); err != nil {
-			return err
-		}
-	}
-	s.Result().Private, err = s.Job.privateFigures(answers)
-	return err
+	})
+	return answers, err
 }
 
 // privateFigures are what the answers to the score say; nil of a run that has none.
@@ -336,25 +309,4 @@ func (j *Job) privateFigures(answers [][]float64) (*runlog.Private, error) {
 	f.On, f.Delta = runlog.OnHoldout, j.Spec.Privacy.Budget().Delta
 	f.Epsilon = math.Min(loss.Epsilon(f.Delta), j.Spec.Privacy.Epsilon)
 	return f, nil
-}
-
-func (s *Session) askScore(ctx context.Context, w []float64, batch int) (answers [][]float64, err error) {
-	j := s.Job
-	file, err := s.file(w)
-	if err != nil {
-		return nil, err
-	}
-	m, err := file.New()
-	if err != nil {
-		return nil, err
-	}
-	facts := j.Facts
-	facts.Rows, facts.Centered, facts.Shifted, facts.LabelMin = j.Held.Rows, false, false, 0
-	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: s.held, Part: j.Held.Part(), Meter: s.meter, Streams: j.Streams(), Journal: s.writer, First: batch, Workers: s.workers()}
-	o, err := t.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, o.Close()) }()
-	return j.Held.Score.Ask(ctx, o, file.Weights())
 }

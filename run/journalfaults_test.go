@@ -26,7 +26,7 @@ func (w *world) owner(ctx context.Context, env Env) (err error) {
 	job.Owner = &Owner{Activations: activations}
 	s := NewSession(job, env, simDir, false)
 	defer s.Close()
-	if _, err := s.Load(ctx); err != nil {
+	if err := s.Load(ctx); err != nil {
 		return err
 	}
 	if err := vfs.MkdirAll(d.FS, simDir, 0o700); err != nil {

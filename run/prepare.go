@@ -479,3 +479,16 @@ func (j *Job) cost(spent func(privacy.Event, account.Accountant, privacy.Event, 
 	}
 	return epsilon
 }
+
+// shifts says whether a configured method predicts from a shift of margins.
+func shifts(m method.Method) bool {
+	a, ok := m.(method.Auto)
+	_, adassp := m.(method.AdaSSP)
+	return adassp || ok && (a.LabelNoise > 0 || a.Shift != 0 || a.Solve == method.SolveStatistics)
+}
+
+// centers says whether a configured method centers rows.
+func centers(m method.Method) bool {
+	a, ok := m.(method.Auto)
+	return ok && a.Center == method.CenterMean
+}

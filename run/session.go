@@ -3,56 +3,47 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
-	"github.com/sottodp/sotto/oracle/remote"
-	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Session is one process's work on one run directory: it opens the table, reserves the budget or proves its
-// reservation, opens the oracle and settles. Fit, Resume and the owners of a network (gossip/party), whose log
-// is a journal, train through a Session.
+// A Session is one process's work on one run directory: it opens the table, has a right to it, trains and settles. Fit, Resume and the
+// owners of a network (gossip/party), whose log is a journal, train through a Session.
 type Session struct {
 	Job  *Job
 	Info *runlog.Info // nil until the directory has one
 	Dir  string
 
 	env      Env
+	right    right
 	ledger   *ledger.Ledger
-	token    string // "" for a lab run
 	writer   *runlog.Writer
-	train    *data.Table
-	held     *data.Table    // the part that is held out; nil: none
-	meter    account.Meter  // of the open oracle
-	pool     Pool           // of all owners; nil: the run releases its own sums
-	shards   *remote.Shards // hold the rows instead of train; nil: none
-	test     *data.Table
 	opened   *access.Opened // train and test until they are taken
 	tested   *access.Opened
-	before   float64 // the part of a filter's limit that was charged by then
-	maxSteps int     // of the method
-	replays  int     // releases that a resume replays
-	stepped  int     // steps done
-	margins  margins // of the model
-	admitted bool    // the table was read for this run before
+	counts   map[string]int // of loading: for the lab
+	rows     *data.Table
+	held     *data.Table // the part that is held out; nil: none
+	test     *data.Table
+	summer   private.Summer // has the rows instead of train; nil: none
+	pool     Pool           // of all owners; nil: the run releases its own sums
+	before   float64        // the part of a filter's limit that was charged by then
+	stepped  int            // steps done
+	admitted bool           // the table was read for this run before
 	unlock   func()
 }
 
@@ -70,100 +61,80 @@ func (s *Session) notice(text string) {
 	}
 }
 
-// NewSession makes the session of an owner of a network; begun says that its run directory has a run.
+// NewSession makes a session on a run directory; begun says that it has a run.
 func NewSession(job *Job, env Env, dir string, begun bool) *Session {
-	return &Session{Job: job, env: env, Dir: dir, admitted: begun}
+	if env.Rows == nil {
+		env.Rows = table{env.Data != ""}
+	}
+	if env.Owners == nil {
+		env.Owners = alone{}
+	}
+	s := &Session{Job: job, env: env, Dir: dir, admitted: begun}
+	if job != nil {
+		s.setRight(job.Spec.Lab)
+	}
+	return s
 }
 
 // Open opens the oracle over the table of Take. The oracle writes to journal, and first is the number of its
 // first batch.
 func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
-	t := Trainer{Job: s.Job, Table: s.train, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
-	if s.shards != nil {
-		t.Summer = s.shards
-	}
+	t := Trainer{Job: s.Job, Table: s.rows, Summer: s.summer, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
 	if s.pool != nil {
 		t.Pool = s.pool
 	}
-	s.meter = meter
 	return t.Open()
 }
 
 // workers is how many goroutines share a large pass.
 func (s *Session) workers() int { return cmp.Or(s.env.Workers, runtime.GOMAXPROCS(0)) }
 
-// run runs the method along a walk over o, which answers from asked, or first from the run log before, scores the rows that are held
-// out, and finishes the run directory.
-func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *private.Oracle, before *runlog.Record) error {
-	s.maxSteps = method.MaxSteps(s.Job.Method)
-	if s.token != "" {
-		s.writer.Guard = func(n int, group []runlog.Charges) error {
-			return s.Reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
-		}
+// train folds the job over its log, which is empty in a new run: it replays what the log holds, and asks for the rest. Then it scores
+// the rows that are held out, and ends the run.
+func (s *Session) train(ctx context.Context, log *runlog.Record) error {
+	known, err := historyOf(log)
+	if err != nil {
+		return err
 	}
-	s.writer.AtOnce = s.pool != nil
-	if s.Job.StateEvery > 0 {
-		if err := s.writer.SaveStates(); err != nil {
-			return errors.Join(err, asked.Close())
-		}
+	meter, err := s.Job.Meter()
+	if err != nil {
+		return err
+	}
+	first := log.Charged()
+	if s.Job.redraws() {
+		first = log.Released
+		known.charged = min(known.charged, first)
+	} else if first > 0 {
+		account.AllowGaps(meter)
+	}
+	s.writer.Guard = func(n int, group []runlog.Charges) error {
+		return s.right.reach(context.WithoutCancel(ctx), n, ledgerCharges(group))
+	}
+	if err := s.openPool(log); err != nil {
+		return err
+	}
+	asked, err := s.Open(meter, s.writer, first)
+	if err != nil {
+		return err
 	}
 	start := time.Now()
-	recorded := len(before.Steps)
-	if f, ok := s.Job.Plan.(privacy.Filtered); ok {
-		s.before, _ = account.Part(f, before.Event(), s.Job.Facts.Adjacency)
-	}
-	s.writer.Durable = func(steps []runlog.Step) { s.progress(steps[len(steps)-1].T, recorded, start) }
-	outcome := method.Running.String()
-	var failed error
-	steps := 0
-	for st, err := range walk.steps(ctx, o) {
-		if err != nil {
-			failed = err
-			break
-		}
-		if st.T > recorded && st.T > steps {
-			s.writer.Step(runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
-		}
-		if s.saves(st, o) {
-			state, err := walk.state(st)
-			if err == nil {
-				err = s.writer.Save(state)
-			}
-			if err != nil {
-				failed = err
-				break
-			}
-		}
-		steps, s.stepped = st.T, st.T
-		if st.Status != method.Running {
-			outcome = st.Status.String()
-		}
-		if st.Claim != nil {
-			c := runlog.Claim(*st.Claim)
-			s.Result().Claim = &c
-		}
-	}
-	if failed == nil && s.pool != nil {
-		failed = s.pool.End(ctx)
+	end, failed := s.fold(ctx, known, meter, asked)
+	if failed == nil {
+		failed = s.endPool(ctx)
 	}
 	seconds := time.Since(start).Seconds()
-	closeErr := errors.Join(asked.Close(), s.closePool())
-	var w []float64
-	if failed == nil {
-		w = walk.output()
-		s.margins = walk.margins(w)
-	}
-	if s.held != nil && failed == nil && closeErr == nil && s.finite(w) {
-		failed = s.score(ctx, w, asked.Batches(), before)
+	closed := errors.Join(asked.Close(), s.closePool())
+	if failed == nil && closed == nil {
+		end.answers, failed = s.score(ctx, end, known, meter, asked.Batches())
 	}
 	if failed != nil && ctx.Err() != nil {
 		s.writer.Withdraw()
 	}
-	closeErr = errors.Join(closeErr, s.writer.Close())
+	closed = errors.Join(closed, s.writer.Close())
 	s.writer = nil
 	switch {
-	case closeErr != nil: // also the cause of the method's failure, if it was the record
-		return closeErr
+	case closed != nil: // also the cause of the method's failure, if it was the record
+		return closed
 	case failed != nil && ctx.Err() != nil:
 		s.Info.Status = runlog.Interrupted
 		s.Result().TrainSeconds += seconds
@@ -174,31 +145,75 @@ func (s *Session) run(ctx context.Context, walk *walk, o oracle.Oracle, asked *p
 	case failed != nil:
 		return failed
 	}
-	s.Result().Fallback = walk.fallback()
-	_, err := s.Finish(ctx, w, steps, outcome, seconds)
+	_, err = s.finish(ctx, end, seconds)
 	return err
 }
 
-// Reach records charges in the ledger before their releases are published.
-func (s *Session) Reach(ctx context.Context, batches int, charged []ledger.Charges) error {
-	return s.ledger.Reach(ctx, s.Info.ID, s.token, batches, charged)
-}
-
-// saves says whether to save the state after st: every StateEvery steps, except the last. States before the end
-// of a replay were saved already.
-func (s *Session) saves(st method.Step, o oracle.Oracle) bool {
-	every := s.Job.StateEvery
-	if r, ok := o.(*replay.Oracle); ok && r.Replayed() < s.replays {
-		return false
+// fold walks along what is known and what the oracle is asked for then. It records each new step, and the states that are due.
+func (s *Session) fold(ctx context.Context, known history, meter account.Meter, asked oracle.Oracle) (end ending, err error) {
+	if s.Job.StateEvery > 0 {
+		if err := s.writer.SaveStates(); err != nil {
+			return end, err
+		}
 	}
-	return every > 0 && st.Kept != nil && st.Status == method.Running && st.T%every == 0 && st.T < s.maxSteps
+	at := known.Newest()
+	walk, err := s.Job.walkFrom(known.Record, at)
+	if err != nil {
+		return end, inputError("", "%s: %v", s.Dir, err)
+	}
+	replays := known.released
+	if at != nil {
+		replays -= at.Released
+		s.stepped = at.Step
+	}
+	recorded, most := len(known.Steps), method.MaxSteps(s.Job.Method)
+	if f, ok := s.Job.Plan.(privacy.Filtered); ok {
+		s.before, _ = account.Part(f, known.Event(), s.Job.Facts.Adjacency)
+	}
+	start := time.Now()
+	s.writer.Durable = func(steps []runlog.Step) { s.progress(steps[len(steps)-1].T, most, recorded, start) }
+	o, done := known.oracle(s.Job, at, meter, afterReplay{asked, func() error {
+		if s.stepped < recorded {
+			return inputError("", "%s: is damaged: %s holds %d steps, and the releases that can be read give %d; use a copy of the directory, or settle it with `sotto ledger settle`", s.Dir, runlog.StepsFile, recorded, s.stepped)
+		}
+		return nil
+	}})
+	defer done()
+	return walk.fold(ctx, o, func(st method.Step) error {
+		if st.T > recorded && st.T > s.stepped {
+			s.writer.Step(runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
+		}
+		s.stepped = st.T
+		due := s.Job.StateEvery > 0 && st.Kept != nil && st.Status == method.Running && st.T%s.Job.StateEvery == 0 && st.T < most
+		if !due || o.Replayed() < replays { // a state before the end of the replay was saved already
+			return nil
+		}
+		state, err := walk.state(st)
+		if err != nil {
+			return err
+		}
+		return s.writer.Save(state)
+	})
 }
 
-func (s *Session) progress(step, recorded int, start time.Time) {
+// afterReplay is the oracle that goes on after a replay. It asks may before each batch.
+type afterReplay struct {
+	oracle.Oracle
+	may func() error
+}
+
+func (o afterReplay) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	if err := o.may(); err != nil {
+		return nil, err
+	}
+	return o.Oracle.Batch(ctx, s, queries...)
+}
+
+func (s *Session) progress(step, most, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, MaxSteps: s.maxSteps, Epsilon: s.Job.cost(account.SpentNear, s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: most, Epsilon: s.Job.cost(account.SpentNear, s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
 		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, when its budget is spent
@@ -211,26 +226,26 @@ func (s *Session) progress(step, recorded int, start time.Time) {
 	s.env.Progress(p)
 }
 
-// Finish writes the model and settles, in the directory and then in the ledger, so that after a crash at any
+// finish writes the model and settles, in the directory and then in the ledger, so that after a crash at any
 // point SettleAgain or a resume completes it. It returns the charges in the directory.
-func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
+func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*runlog.Record, error) {
 	ctx = context.WithoutCancel(ctx) // the rest takes little time
 	j := s.Job
-	rec, err := s.disk().Record(s.Info, s.Dir)
+	log, err := s.disk().Record(s.Info, s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	r := s.Result()
-	r.Steps, r.Charged, r.Outcome = steps, rec.Charged(), outcome
+	r, err := j.result(end, log.Charged())
+	if err != nil {
+		return nil, err
+	}
+	given(r, s.Result())
 	r.TrainSeconds += seconds
-	if j.Owner == nil {
-		r.SampleBound = numerics(j, r.Charged)
+	s.Info.Result = r
+	if !end.finite() {
+		return log, errors.Join(s.settle(ctx, log), ErrDiverged)
 	}
-	if !s.finite(w) {
-		r.Outcome = Diverged
-		return rec, errors.Join(s.settle(ctx, rec), ErrDiverged)
-	}
-	file, err := s.file(w)
+	file, err := j.file(end, GuaranteeOf(s.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -243,25 +258,13 @@ func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome st
 		if err != nil {
 			return nil, err
 		}
-		w = file.Weights()
+		w := file.Weights()
 		r.Test = Score(m, w, s.test, j.Schema.ClassNames(), file.Threshold)
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
 			r.Test.Examples = examples(j, w, s.test)
 		}
 	}
-	return rec, s.settle(ctx, rec)
-}
-
-// finite says whether the parameters make a model.
-func (s *Session) finite(w []float64) bool { return Finite(w...) && Finite(s.margins.offset) }
-
-// file is the model file of the run.
-func (s *Session) file(w []float64) (*model.File, error) {
-	file, err := s.Job.File(w, GuaranteeOf(s.Info))
-	if err == nil {
-		s.margins.describe(file)
-	}
-	return file, err
+	return log, s.settle(ctx, log)
 }
 
 // crash marks a point where tests let the process die.
@@ -269,22 +272,6 @@ func (s *Session) crash(point string) {
 	if s.env.Crash != nil {
 		s.env.Crash(point)
 	}
-}
-
-// File returns the model file of a job with parameters w and the guarantee of its training.
-func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
-	guarantee, err := json.Marshal(g)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := j.Schema.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	return &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Config: j.Spec.Model.Config, Shape: model.ShapeOf(j.Model), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
-		Threshold: j.Spec.Model.Threshold, Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
-	}, nil
 }
 
 // Diverged is the outcome of a run without finite parameters.
@@ -319,9 +306,7 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	if err := s.report(ctx); err != nil {
 		return err
 	}
-	if s.token != "" {
-		err = s.settleIn(ctx, s.token, rec)
-	}
+	err = s.right.settle(ctx, rec)
 	s.crash("settled")
 	return err
 }
@@ -360,96 +345,6 @@ func outcomeOf(info *runlog.Info) ledger.Outcome {
 	return ledger.Stopped
 }
 
-// GuaranteeOf returns the guarantee in the model file of a run.
-func GuaranteeOf(i *runlog.Info) Guarantee {
-	g := Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
-	if plan, err := i.PlanEvent(); err == nil {
-		if s := privacy.SharingOf(plan); s.Owners > 0 {
-			g.Against = text.Against(s.Colluders) + ", while masks hold"
-		}
-	}
-	return g
-}
-
-// Guarantee travels in model.json. ε(δ) is always recomputed from Plan.
-type Guarantee struct {
-	Budget     privacy.Budget         `json:"budget"`
-	Off        bool                   `json:"off,omitempty"`
-	Unit       string                 `json:"unit"`
-	UnitRows   int                    `json:"unit_rows,omitempty"` // as in run.json
-	Dataset    string                 `json:"dataset"`
-	Run        string                 `json:"run"`
-	Accountant string                 `json:"accountant,omitempty"`
-	GDP        *account.GaussianBound `json:"gdp,omitempty"` // as in run.json; not in older files
-	Plan       json.RawMessage        `json:"plan"`
-	Against    string                 `json:"against,omitempty"` // whom the budget holds against, where owners share the noise: in words
-	Method     string                 `json:"method,omitempty"`  // this and Config: not in older files
-	Config     json.RawMessage        `json:"config,omitempty"`
-}
-
-// numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a
-// total variation distance t from the ideal change (ε, δ) to (ε, δ + (1+e^ε)·t). A batch takes dim values of
-// noise and, if it is sampled, at most 2³¹ gaps.
-func numerics(j *Job, batches int) string {
-	if j.Spec.Privacy.Off {
-		return "No noise was added."
-	}
-	sums := "Sums are exact integers on a public grid"
-	if method.Solves(j.Method) {
-		sums = "The minimiser is computed in floating point, with a proven bound on all rounding in the sensitivity, and put on a public grid,"
-	}
-	dim := j.Facts.Dim
-	total, whose := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
-	if n := j.Facts.Owners; n > 0 { // each adds a share of the noise, and draws its own sample
-		total, whose = total*float64(n), fmt.Sprintf(" of each of %d owners; that each share is rounded by itself adds less than (1 + e^ε)·2⁻⁹⁰⁰ for each number of a sum", n)
-	}
-	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
-		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches%s; "+
-		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches, whose)
-}
-
-// samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of noise, and of
-// choices of records.
-func samplerDelta(dim, batches int, epsilon float64) float64 {
-	return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
-}
-
-// ledgerCharges converts the charges of a directory to the ledger's type.
-func ledgerCharges(events []runlog.Charges) []ledger.Charges {
-	all := make([]ledger.Charges, len(events))
-	for i, c := range events {
-		all[i] = ledger.Charges(c)
-	}
-	return all
-}
-
-// settleIn settles the run in the ledger for the events that the ledger recorded, which it compares with those of
-// rec (R25). It seals the files of the directory: none may change afterward. A dataset that counts in caps
-// keeps the whole reservation charged, and the events are information.
-func (s *Session) settleIn(ctx context.Context, token string, rec *runlog.Record) error {
-	info := s.Info
-	charged, err := privacy.MarshalEvent(rec.Event())
-	if err != nil {
-		return err
-	}
-	a, err := account.ByName(info.Accountant)
-	if err != nil {
-		return err
-	}
-	plan, err := info.PlanEvent()
-	if err != nil {
-		return err
-	}
-	cost := func(charged privacy.Event) (float64, error) {
-		return account.Spent(plan, a, charged, info.Budget.Adjacency, info.Budget.Delta)
-	}
-	seal, err := s.disk().Seal(s.Dir)
-	if err != nil {
-		return err
-	}
-	return s.ledger.Settle(ctx, info.ID, token, ledger.Settlement{Batches: rec.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
-}
-
 func (s *Session) closeWriter() {
 	if s.writer != nil {
 		s.writer.Close()
@@ -464,7 +359,7 @@ func (s *Session) closeTables() {
 			o.Close()
 		}
 	}
-	s.opened, s.tested, s.train, s.held, s.test = nil, nil, nil, nil, nil
+	s.opened, s.tested, s.rows, s.held, s.test = nil, nil, nil, nil, nil
 }
 
 // Close releases rows, ledger and lock.

@@ -209,21 +209,29 @@ func (m *sumMember) env() Env {
 		Report: func(dir string, _ *ledger.History) error {
 			return newfile.ReplaceOn(on.FS, filepath.Join(dir, runlog.ReportFile), 0o600, []byte("report\n"))
 		},
-		Pool: func(s PoolState) (Pool, error) {
-			return pool.Open(pool.Options{Store: m, Credentials: m.c, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: m.retries, Charged: s.Charged, Released: s.Released})
-		},
-		Ready: func(ctx context.Context) error {
-			if _, err := m.Put(ctx, fmt.Sprint("ready ", m.index), []byte{1}); err != nil {
-				return err
-			}
-			for i := range m.net.members {
-				if _, _, err := m.Await(ctx, fmt.Sprint("ready ", i)); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		Owners: m,
 	}
+}
+
+// Pool implements Owners.
+func (m *sumMember) Pool(s PoolState) (Pool, error) {
+	return pool.Open(pool.Options{Store: m, Credentials: m.c, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: m.retries, Charged: s.Charged, Released: s.Released})
+}
+
+// Come implements Owners.
+func (m *sumMember) Come(context.Context) error { return nil }
+
+// Ready implements Owners.
+func (m *sumMember) Ready(ctx context.Context) error {
+	if _, err := m.Put(ctx, fmt.Sprint("ready ", m.index), []byte{1}); err != nil {
+		return err
+	}
+	for i := range m.net.members {
+		if _, _, err := m.Await(ctx, fmt.Sprint("ready ", i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // process does what a person does next: begin, or go on with what is there.
@@ -920,7 +928,7 @@ func TestOwnerInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Fit(t.Context(), job, Env{}); !errors.Is(err, errNoPool) {
+	if _, _, err := Fit(t.Context(), job, Env{}); !errors.Is(err, errAlone) {
 		t.Errorf("trained alone: %v", err)
 	}
 	// The directory is of that owner's run of that spec.

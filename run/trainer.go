@@ -41,56 +41,46 @@ func (t *Trainer) Open() (*private.Oracle, error) {
 // Train runs the job's method from its beginning over o and returns the output and the last step.
 func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last method.Step, err error) {
 	walk := j.walk(nil)
-	for last, err = range walk.steps(ctx, o) {
-		if err != nil {
-			return nil, last, err
-		}
-	}
-	return walk.output(), last, nil
+	end, err := walk.fold(ctx, o, nil)
+	return end.w, walk.last, err
 }
 
 // Train opens the oracle, runs the job's method over it, or over the oracle that through returns, and
 // closes it.
 func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracle.Oracle) (w []float64, last method.Step, err error) {
-	o, err := t.Open()
-	if err != nil {
-		return nil, last, err
-	}
-	defer o.Close()
-	asked := oracle.Oracle(o)
-	if through != nil {
-		asked = through(o)
-	}
-	if w, last, err = t.Job.Train(ctx, asked); err != nil {
-		return nil, last, err
-	}
-	return w, last, o.Close()
+	err = t.over(func(o *private.Oracle) error {
+		asked := oracle.Oracle(o)
+		if through != nil {
+			asked = through(o)
+		}
+		w, last, err = t.Job.Train(ctx, asked)
+		return err
+	})
+	return w, last, err
 }
 
 // Model trains, and returns the model file of the output with that guarantee.
-func (t *Trainer) Model(ctx context.Context, g Guarantee) (*model.File, error) {
+func (t *Trainer) Model(ctx context.Context, g Guarantee) (file *model.File, err error) {
+	err = t.over(func(o *private.Oracle) error {
+		end, err := t.Job.walk(nil).fold(ctx, o, nil)
+		if err == nil && !end.finite() {
+			err = ErrDiverged
+		}
+		if err == nil {
+			file, err = t.Job.file(end, g)
+		}
+		return err
+	})
+	return file, err
+}
+
+// over opens the oracle for do, and closes it.
+func (t *Trainer) over(do func(*private.Oracle) error) error {
 	o, err := t.Open()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer o.Close()
-	walk := t.Job.walk(nil)
-	for _, err := range walk.steps(ctx, o) {
-		if err != nil {
-			return nil, err
-		}
-	}
-	w := walk.output()
-	margins := walk.margins(w)
-	if !Finite(w...) || !Finite(margins.offset) {
-		return nil, ErrDiverged
-	}
-	file, err := t.Job.File(w, g)
-	if err != nil {
-		return nil, err
-	}
-	margins.describe(file)
-	return file, o.Close()
+	return cmp.Or(do(o), o.Close())
 }
 
 // NopJournal keeps nothing: for the lab, and for candidates and owners whose log another keeps.

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -243,96 +244,84 @@ func (v *Verification) replay(ctx context.Context) error {
 			return &InputError{"", err}
 		}
 	}
+	known, err := historyOf(v.Record)
+	if err != nil {
+		return err
+	}
 	oldest, newest := v.Record.Oldest(), v.Record.Newest()
 	walk, err := v.Job.walkFrom(v.Record, oldest)
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
-	trained, err := trainedBy(v.Record)
+	meter, after, err := v.afterLog()
 	if err != nil {
-		return err
+		v.Say("replay", false, "%v", err)
+		return nil
 	}
-	next, done := released(v.Record, oldest, trained.charged)
+	o, done := known.oracle(v.Job, oldest, meter, after)
 	defer done()
-	o := &replay.Oracle{Facts: v.Job.Facts, Part: v.Job.Part(), Next: next}
-	if v.refusals() {
-		if o.Meter, err = v.Job.Meter(); err != nil {
-			v.Say("replay", false, "%v", err)
-			return nil
-		}
-		if v.Info.Resumed() {
-			account.AllowGaps(o.Meter)
-		}
-		o.Then = spent{v.Job, o.Meter, v.givenUp}
-	}
-	passed, from := newest == oldest, 0
-	again := ran{outcome: method.Running.String(), answers: trained.answers}
-	lines := &lines{v: v}
+	from, start, kept := 0, "the beginning", known.released
 	if oldest != nil {
-		from, lines.next = oldest.Step, oldest.Step
+		from, start, kept = oldest.Step, fmt.Sprintf("the state that was saved after step %d", oldest.Step), kept-oldest.Released
 	}
-	for st, err := range walk.steps(ctx, o) {
-		if errors.Is(err, replay.ErrEnd) {
-			break // the rest was lost in a crash, or the run was stopped
-		}
-		if err != nil {
-			v.Say("replay", false, "%v", err)
-			return ctx.Err()
-		}
+	passed, lines := newest == oldest, &lines{v: v, next: from}
+	var mine error // of a file, not of the run
+	end, err := walk.fold(ctx, o, func(st method.Step) error {
+		lines.compare(st)
 		if !passed && st.T == newest.Step {
 			passed = true
-			if err := v.state(walk, st, newest); err != nil {
-				return err
-			}
+			mine = v.state(walk, st, newest)
 		}
-		lines.compare(st)
-		again.steps, again.claim = st.T, st.Claim
-		if st.Status != method.Running {
-			again.outcome = st.Status.String()
-		}
+		return mine
+	})
+	switch {
+	case mine != nil:
+		return mine
+	case err != nil && !errors.Is(err, replay.ErrEnd): // there the rest was lost in a crash, or the run was stopped
+		v.Say("replay", false, "%v", err)
+		return ctx.Err()
 	}
-	lines.say(from, again.steps)
+	end.answers = known.answers
+	lines.say(from, end.steps)
 	if !passed {
-		v.Say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, again.steps)
+		v.Say("state", false, "the state that was saved after step %d: the run has %d steps", newest.Step, end.steps)
 	}
-	start := "the beginning"
-	if oldest != nil {
-		start = fmt.Sprintf("the state that was saved after step %d", oldest.Step)
-	}
-	kept := trained.released
-	w := walk.output()
-	margins := walk.margins(w)
-	again.class = walk.fallback()
-	if oldest != nil {
-		kept -= oldest.Released
-	}
-	all := v.Info.Result != nil && again.steps == v.Info.Result.Steps && o.Replayed() == kept
+	all := v.Info.Result != nil && end.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
-		if !Finite(w...) || !Finite(margins.offset) {
-			again.outcome = Diverged
-		}
-		v.Say("replay", all && again.outcome == Diverged, "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, again.steps)
+		v.Say("replay", all && !end.finite(), "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, end.steps)
 	} else {
-		worst := max(apart(w, file.W), apart([]float64{margins.offset}, []float64{file.Offset}))
+		worst := max(apart(end.w, file.W), apart([]float64{end.margins.offset}, []float64{file.Offset}))
 		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
-			v.Info.Method, start, again.steps, len(file.W), runlog.ModelFile, worst)
-		if v.near(math.Abs(margins.factor-file.MarginFactor)) || file.MarginFactor == 0 { // the last is of an earlier version
-			margins.factor = file.MarginFactor
-		}
-		if v.near(math.Abs(margins.noise-file.Noise)) || file.Noise == 0 { // likewise
-			margins.noise = file.Noise
-		}
-		margins.offset = file.Offset
-		v.promise(file, margins)
+			v.Info.Method, start, end.steps, len(file.W), runlog.ModelFile, worst)
+		v.promise(file, v.nearMargins(end.margins, file))
 	}
-	v.claim(again.claim)
-	return v.wrote(again)
+	v.claim(end.claim)
+	return v.wrote(end)
 }
 
-// refusals says whether the meter may have refused a batch of the run, for which the replay asks again.
-func (v *Verification) refusals() bool {
+// nearMargins are the replayed margins, but those of the file where they are near, or where a file of an earlier version has none.
+func (v *Verification) nearMargins(m margins, file *model.File) margins {
+	if v.near(math.Abs(m.factor-file.MarginFactor)) || file.MarginFactor == 0 {
+		m.factor = file.MarginFactor
+	}
+	if v.near(math.Abs(m.noise-file.Noise)) || file.Noise == 0 {
+		m.noise = file.Noise
+	}
+	m.offset = file.Offset
+	return m
+}
+
+// afterLog is what answers after the run log: where the meter may have refused a batch of the run, the replay asks it again.
+func (v *Verification) afterLog() (account.Meter, oracle.Oracle, error) {
 	_, filtered := v.Job.Plan.(privacy.Filtered)
-	return filtered || v.Info.Resumed() || v.Info.Result != nil && v.Info.Result.Outcome == method.OutOfBudget.String()
+	if !filtered && !v.Info.Resumed() && (v.Info.Result == nil || v.Info.Result.Outcome != method.OutOfBudget.String()) {
+		return nil, nil, nil
+	}
+	meter, err := v.Job.Meter()
+	if v.Info.Resumed() {
+		account.AllowGaps(meter)
+	}
+	return meter, spent{v.Job, meter, v.givenUp}, err
 }
 
 // promise: the model file claims this run's guarantee, and says that of its margins.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
@@ -29,9 +28,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// given copies into want the fields that no other file and no computation gives: time and platform of the
+// givenInfo copies into want the fields that no other file and no computation gives: time and platform of the
 // run, names of files, and figures of rows. It checks that those fields fit each other.
-func given(want, info *runlog.Info) {
+func givenInfo(want, info *runlog.Info) {
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
 	want.Build = info.Build
@@ -54,13 +53,6 @@ func given(want, info *runlog.Info) {
 	if info.Network == "" && (info.LedgerHead == "") != (info.Ledger == "" || info.Search != nil) {
 		want.LedgerHead = "the head of the ledger when the budget was reserved"
 	}
-}
-
-// givenResult does the same for the result of a run.
-func givenResult(want *runlog.Result, info *runlog.Info) {
-	r := info.Result
-	want.TrainSeconds, want.Owners, want.Test, want.LabCounts, want.TrainLoss = r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss
-	want.SinceResumed = r.SinceResumed // without it a record with gaps does not verify
 }
 
 // written compares the text of run.json with the expected one, as canonical JSON, field by field.
@@ -175,7 +167,7 @@ func (v *Verification) expected() (*runlog.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	given(want, v.Info)
+	givenInfo(want, v.Info)
 	if v.Info.GDP == nil || want.GDP != nil && nearGDP(*want.GDP, *v.Info.GDP) { // a file of an earlier version has none
 		want.GDP = v.Info.GDP
 	}
@@ -195,17 +187,8 @@ func nearGDP(again, was account.GaussianBound) bool {
 	return again.Outside == was.Outside && near(again.Mu, was.Mu) && near(again.Mu+again.Regret, was.Mu+was.Regret)
 }
 
-// ran is what the replay of a run gave.
-type ran struct {
-	steps   int
-	outcome string
-	class   string      // Result.Fallback
-	answers [][]float64 // of the score of a holdout
-	claim   *secondorder.Claim
-}
-
-// wrote: run.json says what a run of this job, record and replay writes.
-func (v *Verification) wrote(r ran) error {
+// wrote: run.json says what a run of this job and record writes that ended so.
+func (v *Verification) wrote(end ending) error {
 	want, err := v.expected()
 	if err != nil {
 		return &InputError{v.Dir, err}
@@ -220,29 +203,27 @@ func (v *Verification) wrote(r ran) error {
 	default:
 		want.StateEvery = newest.Step - oldest.Step
 	}
-	if v.Info.Result != nil {
-		charged := v.Record.Charged()
-		want.Result = &runlog.Result{Steps: r.steps, Charged: charged, Outcome: r.outcome, Fallback: r.class}
-		if want.Result.Private, err = v.Job.privateFigures(r.answers); err != nil {
-			return &InputError{v.Dir, err}
-		}
-		if p, was := want.Result.Private, v.Info.Result.Private; p != nil && was != nil && math.Abs(p.Epsilon-was.Epsilon) <= 1e-6*p.Epsilon {
-			p.Epsilon = was.Epsilon // as of a curve: see nearGDP
-		}
-		if v.Job.Held != nil && !v.noModel() {
-			v.Say("score", reflect.DeepEqual(want.Result.Private, v.Info.Result.Private), "the private figures are what the %d noisy numbers of the rows held out give", len(slices.Concat(r.answers...)))
-		}
-		givenResult(want.Result, v.Info)
-		if v.Job.Owner == nil {
-			want.Result.Owners, want.Result.SampleBound = 0, numerics(v.Job, charged)
-		}
-		if r.claim != nil {
-			c := runlog.Claim(*r.claim)
-			if was := v.Info.Result.Claim; was != nil && !v.same() { // near to it: see claim
-				c = *was
-			}
-			want.Result.Claim = &c
-		}
+	was := v.Info.Result
+	if was == nil {
+		return v.written(want)
+	}
+	r, err := v.Job.result(end, v.Record.Charged())
+	if err != nil {
+		return &InputError{v.Dir, err}
+	}
+	want.Result = r
+	given(r, was)
+	if v.Job.Owner == nil {
+		r.Owners = 0
+	}
+	if r.Private != nil && was.Private != nil && math.Abs(r.Private.Epsilon-was.Private.Epsilon) <= 1e-6*r.Private.Epsilon {
+		r.Private.Epsilon = was.Private.Epsilon // as of a curve: see nearGDP
+	}
+	if v.Job.Held != nil && !v.noModel() {
+		v.Say("score", reflect.DeepEqual(r.Private, was.Private), "the private figures are what the %d noisy numbers of the rows held out give", len(slices.Concat(end.answers...)))
+	}
+	if r.Claim != nil && was.Claim != nil && !v.same() { // near to it: see claim
+		r.Claim = was.Claim
 	}
 	return v.written(want)
 }
@@ -396,11 +377,11 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 // ledger. The model is the mean of several owners' parameters, which this directory does not hold. So it
 // checks only the hash and the promise of the model.
 func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
-	r := ran{steps: v.Job.Owner.Activations, outcome: method.Done.String()}
+	end := ending{steps: v.Job.Owner.Activations, outcome: method.Done.String()}
 	if v.Diverged() {
-		r.outcome = Diverged
+		end.w = []float64{math.NaN()}
 	}
-	if err := v.wrote(r); err != nil {
+	if err := v.wrote(end); err != nil {
 		return nil, err
 	}
 	if !v.Diverged() {

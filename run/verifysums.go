@@ -37,16 +37,7 @@ func (v *Verification) sums(ctx context.Context) error {
 	}
 	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.own()), Pool: pool, Streams: noise.SeededStreams(0),
 		Meter: &labMeter{adjacency: v.Job.Facts.Adjacency}, Journal: log}
-	o, err := t.Open()
-	if err != nil {
-		return err
-	}
-	for _, err = range v.Job.walk(nil).steps(ctx, o) {
-		if err != nil {
-			break
-		}
-	}
-	err = errors.Join(err, o.Close())
+	_, _, err = t.Train(ctx, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

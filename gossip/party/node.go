@@ -197,7 +197,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if s.Job.Sum != nil {
 		return s.sum(ctx, begun)
 	}
-	if _, err := s.Load(ctx); err != nil {
+	if err := s.Load(ctx); err != nil {
 		return nil, err
 	}
 	made := s.missing()

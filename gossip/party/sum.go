@@ -72,65 +72,13 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	if err := needHub(s.c, s.o.Hub); err != nil {
 		return nil, err
 	}
-	node := &transport.Node{Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	// connect joins the hub, once.
-	connect := func(ctx context.Context) error {
-		silent := time.AfterFunc(sayAfter, func() { s.waiting("the hub at " + s.hubName()) })
-		defer silent.Stop()
-		hub, err := dial(ctx, s.c, s.o.Hub, s.o.Join)
-		if err != nil {
-			return err
-		}
-		node.Store = hub
-		if s.o.Notice != nil {
-			go transport.WatchFull(watching, hub, &s.c.Network, s.o.Notice)
-			go transport.WatchBehind(watching, hub, s.c, s.config, s.o.Notice)
-		}
-		return nil
-	}
-	defer func() {
-		if hub, ok := node.Store.(*transport.Client); ok {
-			hub.Close()
-		}
-	}()
+	all := &owners{s, &transport.Node{Credentials: s.c, Config: s.config, Wait: s.o.Wait, Crash: s.o.Crash}, watching}
+	defer all.close()
 	env := run.Env{
 		Version: s.o.Version, Workers: 1, Ledger: s.plan.Spec.Ledger, Void: s.o.Void, MetricsTimings: s.o.MetricsTimings,
-		Notice: s.o.Notice, Report: s.o.Report, Crash: s.o.Crash,
-		Pool: func(at run.PoolState) (run.Pool, error) {
-			return pool.Open(pool.Options{
-				Store: node.Store, Credentials: s.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: s.Job.Sum.Retries, Waiting: s.waiting, Charged: at.Charged, Released: at.Released,
-			})
-		},
-		Come: func(ctx context.Context) error {
-			// Once this owner has come, the others may reserve their budgets, so its ledger must admit its plan first.
-			check := run.NewSession(s.Job, run.Env{Notice: s.o.Notice}, s.o.Dir, false)
-			err := errors.Join(check.Admits(ctx, s.networkName()), check.Close())
-			made := s.missing()
-			if err == nil {
-				err = s.comeTo()
-			}
-			if err == nil {
-				if err = connect(ctx); err != nil {
-					s.leave(made, func() {})
-				}
-			}
-			if err == nil { // the same word again, or another directory of this owner has come
-				_, err = s.meet(ctx, node, transport.Hello, s.place.Share.Commitment(&s.c.Network, s.c.Owner))
-			}
-			return err
-		},
-		Ready: func(ctx context.Context) error {
-			info, err := runlog.ReadInfo(s.o.Dir)
-			if err == nil && node.Store == nil { // of a run that goes on
-				err = connect(ctx)
-			}
-			if err == nil {
-				_, err = s.meet(ctx, node, transport.Ready, []byte(info.ID)) // an owner that was here under another run is at work elsewhere
-			}
-			return err
-		},
+		Notice: s.o.Notice, Report: s.o.Report, Crash: s.o.Crash, Owners: all,
 		Progress: func(p run.Progress) {
 			if s.o.Progress != nil {
 				s.o.Progress(Steps, p.Step, p.MaxSteps)
@@ -144,17 +92,93 @@ func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 		info, _, err = run.Fit(ctx, s.Job, env)
 	}
 	if errors.Is(err, pool.ErrBehind) || errors.Is(err, ledger.ErrBehind) {
-		within, cancel := context.WithTimeout(ctx, sayAfter)
-		defer cancel()
-		if node.Store != nil || connect(within) == nil {
-			transport.SayBehind(within, node.Store, s.c, s.config) // the others wait all the same
-		}
+		all.sayBehind(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.Info = info
 	return s.sumSummary(time.Since(start).Seconds())
+}
+
+// owners are the others, at the hub; they implement run.Owners.
+type owners struct {
+	*session
+	node     *transport.Node
+	watching context.Context // until the run ends
+}
+
+// connect joins the hub, once.
+func (o *owners) connect(ctx context.Context) error {
+	if o.node.Store != nil {
+		return nil
+	}
+	silent := time.AfterFunc(sayAfter, func() { o.waiting("the hub at " + o.hubName()) })
+	defer silent.Stop()
+	hub, err := dial(ctx, o.c, o.o.Hub, o.o.Join)
+	if err != nil {
+		return err
+	}
+	o.node.Store = hub
+	if o.o.Notice != nil {
+		go transport.WatchFull(o.watching, hub, &o.c.Network, o.o.Notice)
+		go transport.WatchBehind(o.watching, hub, o.c, o.config, o.o.Notice)
+	}
+	return nil
+}
+
+func (o *owners) close() {
+	if hub, ok := o.node.Store.(*transport.Client); ok {
+		hub.Close()
+	}
+}
+
+// sayBehind tells the others, who wait all the same, that this owner has an older ledger or directory than they have seen.
+func (o *owners) sayBehind(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, sayAfter)
+	defer cancel()
+	if o.connect(within) == nil {
+		transport.SayBehind(within, o.node.Store, o.c, o.config)
+	}
+}
+
+// Come implements run.Owners. Once this owner has come, the others may reserve their budgets, so its ledger must admit its plan first.
+func (o *owners) Come(ctx context.Context) error {
+	check := run.NewSession(o.Job, run.Env{Notice: o.o.Notice}, o.o.Dir, false)
+	if err := errors.Join(check.Admits(ctx, o.networkName()), check.Close()); err != nil {
+		return err
+	}
+	made := o.missing()
+	if err := o.comeTo(); err != nil {
+		return err
+	}
+	if err := o.connect(ctx); err != nil {
+		o.leave(made, func() {})
+		return err
+	}
+	// The same word again, or another directory of this owner has come.
+	_, err := o.meet(ctx, o.node, transport.Hello, o.place.Share.Commitment(&o.c.Network, o.c.Owner))
+	return err
+}
+
+// Ready implements run.Owners. An owner that was here under another run is at work elsewhere.
+func (o *owners) Ready(ctx context.Context) error {
+	info, err := runlog.ReadInfo(o.o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := o.connect(ctx); err != nil { // of a run that goes on
+		return err
+	}
+	_, err = o.meet(ctx, o.node, transport.Ready, []byte(info.ID))
+	return err
+}
+
+// Pool implements run.Owners.
+func (o *owners) Pool(at run.PoolState) (run.Pool, error) {
+	return pool.Open(pool.Options{
+		Store: o.node.Store, Credentials: o.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: o.Job.Sum.Retries, Waiting: o.waiting, Charged: at.Charged, Released: at.Released,
+	})
 }
 
 // comeTo makes the owner's directory, with what it says at the hub, or reads what an earlier process said.

@@ -95,9 +95,7 @@ func together(t *testing.T, p *Plan) (models [][]float64) {
 		job := p.JobOf(i, p.Network.Files[i])
 		job.Spec.Out, job.Spec.Ledger = filepath.Join(dir, fmt.Sprint(i)), filepath.Join(dir, fmt.Sprint("ledger", i))
 		all.Go(func() {
-			_, _, err := run.Fit(ctx, job, run.Env{Pool: func(s run.PoolState) (run.Pool, error) {
-				return pool.Open(pool.Options{Store: store, Credentials: c, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: job.Sum.Retries, Charged: s.Charged, Released: s.Released})
-			}})
+			_, _, err := run.Fit(ctx, job, run.Env{Owners: &pools{store, c, job.Sum.Retries}})
 			if errs[i] = err; err != nil {
 				stop() // the others would wait for it
 			}
@@ -115,4 +113,19 @@ func together(t *testing.T, p *Plan) (models [][]float64) {
 		models = append(models, m.File.W)
 	}
 	return models
+}
+
+// pools are owners who are all there.
+type pools struct {
+	store       transport.Store
+	credentials *transport.Credentials
+	retries     int
+}
+
+func (*pools) Come(context.Context) error { return nil }
+
+func (*pools) Ready(context.Context) error { return nil }
+
+func (p *pools) Pool(s run.PoolState) (run.Pool, error) {
+	return pool.Open(pool.Options{Store: p.store, Credentials: p.credentials, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: p.retries, Charged: s.Charged, Released: s.Released})
 }

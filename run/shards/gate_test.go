@@ -33,7 +33,7 @@ func (s *site) guarded(out, coordinator, worker, rows string) (said string, fit,
 	stop, ended := s.working(shards.Options{Spec: spec(out+"-worker", worker), Key: s.key, URL: c.URL, Count: 1, Cores: 1, Warn: func(text string) { warned <- text }}, rows)
 	job, err := run.Prepare(spec(out, coordinator))
 	s.must(err)
-	_, _, fit = run.Fit(s.t.Context(), job, run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}})
+	_, _, fit = run.Fit(s.t.Context(), job, run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}})
 	if fit == nil {
 		c.Close(true)
 	}

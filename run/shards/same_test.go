@@ -174,9 +174,9 @@ func TestSameBits(t *testing.T) {
 		if name == "outpert" || name == "outpert-sgd" || name == "amp" || name == method.Default {
 			continue // TestEveryMethodOnShards: refused, or only without its center
 		}
-		as("shards", run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}, none)
+		as("shards", run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}, none)
 		gathered := g.asked
-		as("tree", run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: g}}, none)
+		as("tree", run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: g}}, none)
 		if g.asked == gathered {
 			t.Errorf("%s: the tree was asked for no sum", name)
 		}

@@ -197,14 +197,14 @@ func TestEveryMethodOnShards(t *testing.T) {
 		if slices.Contains(refused, e.Name) {
 			more = "replace-one\n" + more
 		}
-		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 		_, _, err := run.Fit(t.Context(), s.job("away-"+e.Name, more), env)
 		if slices.Contains(refused, e.Name) {
 			s.refused(e.Name, err, "method.name: found", "away-"+e.Name)
 			continue
 		}
 		s.must(err)
-		env.Shards = nil
+		env.Rows = nil
 		_, _, err = run.Fit(t.Context(), s.job("here-"+e.Name, more), env)
 		s.must(err)
 		s.same(e.Name, "here-"+e.Name, "away-"+e.Name)
@@ -247,7 +247,7 @@ func TestShardsThatFail(t *testing.T) {
 			interrupt()
 		}
 	}}
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}}
 	_, dir, err := run.Fit(ctx, s.job("away", more), env)
 	if !errors.Is(err, run.ErrInterrupted) {
 		t.Fatalf("found %v, want an interrupted run", err)
@@ -258,10 +258,10 @@ func TestShardsThatFail(t *testing.T) {
 
 	three, err := shards.Listen("127.0.0.1:0", 3, s.key, nil)
 	s.must(err)
-	env.Shards.Carrier = three
+	env.Rows = &run.Shards{Secret: s.key.Secret, Carrier: three}
 	_, err = run.Resume(t.Context(), dir, env)
 	three.Close(false)
-	if err == nil || !strings.Contains(err.Error(), "its rows are in 2 shards; found 3 shards") {
+	if err == nil || !strings.Contains(err.Error(), "its rows are in 2 shards; --key names 3 shards") {
 		t.Errorf("resumed with another number of shards: %v", err)
 	}
 
@@ -270,7 +270,7 @@ func TestShardsThatFail(t *testing.T) {
 	c.Close(false)
 	c, err = shards.Listen(url, 2, s.key, nil)
 	s.must(err)
-	env.Shards.Carrier = c
+	env.Rows = &run.Shards{Secret: s.key.Secret, Carrier: c}
 	_, err = run.Resume(t.Context(), dir, env)
 	s.must(err)
 	c.Close(true)
@@ -305,7 +305,7 @@ func TestStraggler(t *testing.T) {
 		}()
 	}}
 	stop, _ = s.worker(c.URL, 0, s.parts[0])
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}}
 	_, _, err = run.Fit(t.Context(), s.job("away", more), env)
 	s.must(err)
 	s.same("straggler", "here", "away")
@@ -358,7 +358,7 @@ func TestPaidRunOnShards(t *testing.T) {
 			interrupt()
 		}
 	}}
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}}
 	info, dir, err := run.Fit(ctx, s.job("away", sgd), env)
 	if !errors.Is(err, run.ErrInterrupted) {
 		t.Fatalf("found %v, want an interrupted run", err)
@@ -425,7 +425,7 @@ func TestOtherRowsInTheMiddle(t *testing.T) {
 		}
 		last = append(last[:0], questions[1]...)
 	}}
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}}
 	_, _, err = run.Fit(t.Context(), s.job("away", sgd), env)
 	s.must(err)
 	s.refused("came back", <-ended, "--shard 1/2: found other rows, or another schema", "none")
@@ -441,7 +441,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 1000)
 	c := s.listen()
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 	fit := func(name, more, want string) {
 		_, _, err := run.Fit(t.Context(), s.job(name, more), env)
 		s.refused(name, err, want, name)
@@ -497,9 +497,9 @@ func TestRefusals(t *testing.T) {
 	spec := one.spec("worker", "replace-one\n"+sgd)
 	two := newSite(t, 3999)
 	one.working(shards.Options{Spec: spec, Key: one.key, URL: c.URL, Index: 0, Count: 1}, two.parts[0])
-	env.Shards.Carrier = c
+	env.Rows = &run.Shards{Secret: one.key.Secret, Carrier: c}
 	_, _, err = run.Fit(t.Context(), one.job("few", "replace-one\n"+sgd), env)
-	one.refused("few rows", err, "rows: found 3999 in 1 shard together; allowed is exactly 4000", "few")
+	one.refused("few rows", err, "rows: found 3999 in 1 shard together; under replace-one there must be exactly 4000", "few")
 
 	// The key.
 	for name, c := range map[string]struct {
@@ -572,7 +572,7 @@ func TestOverlaps(t *testing.T) {
 		c := s.listen()
 		_, first := s.worker(c.URL, 0, s.parts[0])
 		_, second := s.worker(c.URL, 1, s.parts[1])
-		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 		_, _, err = run.Fit(t.Context(), s.job("away", sgd), env)
 		const want = "shards 1 and 2 of 2: found more than 5 % of the rows of one in the other"
 		s.refused(name, err, want, "away")
@@ -613,7 +613,7 @@ func TestOtherDivision(t *testing.T) {
 		spec.Ledger = s.file("all.db")
 		job, err := run.Prepare(spec)
 		s.must(err)
-		_, _, err = run.Fit(t.Context(), job, run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}})
+		_, _, err = run.Fit(t.Context(), job, run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}})
 		c.Close(true)
 		return err
 	}

@@ -53,7 +53,7 @@ func TestNeighborsHaveMessagesOfTheSameSizes(t *testing.T) {
 			stops = append(stops, stop)
 		}
 		h := &sizing{Coordinator: c}
-		_, _, err := run.Fit(t.Context(), s.job(fmt.Sprint("sizes", i), sgd), run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: h}})
+		_, _, err := run.Fit(t.Context(), s.job(fmt.Sprint("sizes", i), sgd), run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}})
 		s.must(err)
 		for _, stop := range stops {
 			stop()

@@ -91,7 +91,7 @@ func TestTreeThatBreaks(t *testing.T) {
 			s.worker(c.URL, 3, s.parts[3]) // a spare
 		}
 	}}
-	env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: g}}
+	env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: g}}
 	_, _, err = run.Fit(t.Context(), s.job("away", more), env)
 	s.must(err)
 	s.same("through failures", "here", "away")
@@ -119,7 +119,7 @@ func TestNoTree(t *testing.T) {
 	o := shards.Options{Spec: s.spec("unreachable", ""), Key: s.key, URL: c.URL, Index: 15, Count: len(s.parts), Cores: 1}
 	s.working(shards.Unreachable(o), s.parts[15])
 	g := &gathering{Coordinator: c}
-	_, _, err = run.Fit(t.Context(), s.job("away", more), run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: g}})
+	_, _, err = run.Fit(t.Context(), s.job("away", more), run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: g}})
 	s.must(err)
 	s.same("no tree", "here", "away")
 	const want = `workers cannot connect to each other, so each sends its sums to the coordinator: a worker says "shard 3 of 16: `
@@ -154,7 +154,7 @@ func TestWhoIsAbove(t *testing.T) {
 			}
 		}
 	}
-	_, _, err := run.Fit(t.Context(), s.job("away", "lab: true\nseed: 5\n"+sgd), run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: g}})
+	_, _, err := run.Fit(t.Context(), s.job("away", "lab: true\nseed: 5\n"+sgd), run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: g}})
 	s.must(err)
 	if g.planted != 1 || g.asked < 30 {
 		t.Errorf("%d trees were planted and asked %d times", g.planted, g.asked)

@@ -67,17 +67,17 @@ func TestUnitsOnShards(t *testing.T) {
 		}
 		for i, m := range methods {
 			name, more := fmt.Sprint("units", i, len(relation)), "lab: true\nseed: 5\n"+relation+"method: "+m
-			env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+			env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 			_, _, err := run.Fit(t.Context(), s.job("away-"+name, more), env)
 			s.must(err)
-			env.Shards = nil
+			env.Rows = nil
 			_, _, err = run.Fit(t.Context(), s.job("here-"+name, more), env)
 			s.must(err)
 			s.same(more, "here-"+name, "away-"+name)
 		}
 	}
 	for _, name := range []string{"outpert", "outpert-sgd"} { // amp refuses units before
-		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 		_, _, err := run.Fit(t.Context(), s.job(name, "replace-one\nmethod: {name: "+name+"}"), env)
 		s.refused(name, err, "method.name: found", name)
 	}
@@ -96,7 +96,7 @@ func TestUnitsThatStraddle(t *testing.T) {
 			_, end := s.worker(c.URL, i, part)
 			ended = append(ended, end)
 		}
-		env := run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}}
+		env := run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}}
 		_, _, err := run.Fit(t.Context(), s.job("away", sgd), env)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: found %v, want %q", name, err, want)

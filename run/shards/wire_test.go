@@ -82,7 +82,7 @@ func TestNothingReadableOnTheWire(t *testing.T) {
 		s.must(err)
 		w := newTap(t, c.URL)
 		s.workers(w.Addr().String())
-		_, dir, err := run.Fit(t.Context(), s.job("away", "method: {name: sgd, steps: 200, batch: 100}"), run.Env{Workers: 1, Shards: &run.Shards{Secret: s.key.Secret, Carrier: c}})
+		_, dir, err := run.Fit(t.Context(), s.job("away", "method: {name: sgd, steps: 200, batch: 100}"), run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: c}})
 		s.must(err)
 		c.Close(true)
 		w.finished.Wait()

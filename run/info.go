@@ -1,0 +1,237 @@
+package run
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
+)
+
+// NewInfo returns the run.json of a new run, without the fields of the method if the job has none.
+func NewInfo(j *Job, version string) (*runlog.Info, error) {
+	id, err := NewID()
+	if err != nil {
+		return nil, err
+	}
+	i := &runlog.Info{
+		Format: runlog.InfoFormat, ID: id, Status: runlog.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
+		Version: version, Build: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
+		SpecFile: absolute(j.Spec.File), Data: TablePath(j.Spec.Data), Test: TablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
+		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
+		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
+		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
+		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Assumptions(), Assertions: j.Spec.Assertions(),
+		Disclosure: j.Spec.Disclosure,
+	}
+	i.Budget.Adjacency = j.Facts.Adjacency
+	if j.Accountant != nil {
+		i.Accountant = j.Accountant.String()
+	}
+	if i.Plan, err = privacy.MarshalEvent(j.Plan); err != nil {
+		return nil, err
+	}
+	i.Sum = j.Sum
+	if i.Holdout, err = j.Held.info(j.Spec.Holdout); err != nil {
+		return nil, err
+	}
+	i.GDP = j.gdp()
+	if i.Schema, err = j.Schema.Marshal(); err != nil {
+		return nil, err
+	}
+	public := j.Facts
+	public.Centered = j.Method != nil && centers(j.Method) // as it is asked of the rows
+	if j.Method == nil || !shifts(j.Method) {
+		public.Shifted, public.LabelMin = false, 0
+	}
+	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: public}
+	switch {
+	case j.Owner != nil:
+		i.MaxSteps, i.NoiseMultiplier = j.Owner.Activations, j.Owner.Method.NoiseMultiplier()
+		i.Config, err = json.Marshal(j.Owner.Method)
+	case j.Method != nil:
+		i.MaxSteps, i.NoiseMultiplier = method.MaxSteps(j.Method), method.NoiseMultiplier(j.Method)
+		i.Config, err = method.Encode(j.Method)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for dst, v := range parts {
+		if *dst, err = json.Marshal(v); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// gdp is the bound by Gaussian DP of the job's plan, nil where no theorem gives one.
+func (j *Job) gdp() *account.GaussianBound {
+	if j.Spec.Privacy.Off || j.Accountant == nil {
+		return nil
+	}
+	loss, err := j.Accountant.Loss(j.Plan, j.Facts.Adjacency)
+	if err != nil {
+		return nil
+	}
+	curve, err := account.NewTradeOff(loss, j.Spec.Privacy.Budget().Delta)
+	if err != nil {
+		return nil
+	}
+	return &curve.GaussianBound
+}
+
+// Assumptions returns the schema's assumptions with the rows that the method divides by: those of the
+// owner in a network.
+func (j *Job) Assumptions() []string {
+	own := *j.Schema
+	own.Rows = j.whole().Rows
+	return slices.Concat(own.Assumptions(), j.encodingFacts(), j.holdoutFacts())
+}
+
+// encodingFacts says of a run of auto by which numbers numeric columns have bumps.
+func (j *Job) encodingFacts() []string {
+	auto, chooses := j.Method.(method.Auto)
+	if !chooses || !slices.ContainsFunc(j.Schema.Columns, func(c schema.Column) bool { return c.Hats > 0 }) {
+		return nil
+	}
+	noise, err := auto.Noise(j.Facts, j.Spec.terms(j.Accountant))
+	if err != nil || noise == 0 {
+		return nil
+	}
+	facts := []string{fmt.Sprintf("Columns that name no encoding have bumps by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
+	if auto.SmoothBumps {
+		facts = append(facts, "The weights of bumps were brought closer to 0 by what the known noise adds to them, which costs nothing.")
+	}
+	return facts
+}
+
+// NewID returns a name for a run: the time, and four random bytes.
+func NewID() (string, error) {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return time.Now().UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:]), nil
+}
+
+// TablePath returns the name of a table in files that Sotto writes: its absolute path, or the URL of a
+// database without the password.
+func TablePath(p string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	return data.Public(data.Join(dir, p))
+}
+
+func absolute(p string) string {
+	if p == "" || readfile.Inherited(p) {
+		return p
+	}
+	if a, err := filepath.Abs(p); err == nil {
+		return a
+	}
+	return p
+}
+
+// kernels names the float kernels in use: their arithmetic, which all sets share, and the set. Other kernels
+// may give other last bits.
+func kernels() string {
+	set, _ := kern.Level()
+	return "lanes8/" + set
+}
+
+// jobOf rebuilds a job from run.json, where everything is configured already.
+func jobOf(info *runlog.Info) (*Job, error) {
+	entry, err := method.Lookup(info.Method)
+	if err != nil {
+		return nil, OtherBuild(info, "method", info.Method)
+	}
+	m, err := entry.Decode(info.Config)
+	if err != nil {
+		return nil, err
+	}
+	return jobWith(info, m)
+}
+
+// jobWith is the job of run.json with the method m; nil for a method that is not of package method.
+func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
+	j = &Job{Method: m}
+	if j.Schema, err = schema.FromJSON(info.Schema); err != nil {
+		return nil, err
+	}
+	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {
+		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", runlog.InfoFile, j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
+	}
+	delta := info.Budget.Delta
+	j.Spec = &Spec{
+		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: m,
+		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
+		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
+		AcceptDelta: slices.Contains(info.Assertions, runlog.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, runlog.AcceptDropped),
+		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
+		MetricsTimings: slices.Contains(info.Assertions, runlog.MetricsTimings),
+	}
+	if err := j.Spec.Allows(OnOneTable); err != nil {
+		return nil, err
+	}
+	if err := j.setHeldOut(info.Holdout); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(info.Model, &j.Spec.Model); err != nil {
+		return nil, err
+	}
+	if err := knows(info, j.Spec.Model); err != nil {
+		return nil, err
+	}
+	if j.Spec.Output, err = method.ParseOutput(info.Output); err != nil {
+		return nil, err
+	}
+	if s := info.Sum; s != nil {
+		if err := s.Check(); err != nil {
+			return nil, err
+		}
+		if j.Schema.Rows != s.Total() {
+			return nil, fmt.Errorf("%s: sum.rows: found %d rows in all; the schema has %d", runlog.InfoFile, s.Total(), j.Schema.Rows)
+		}
+		j.Sum, j.Spec.sum, j.Spec.summed = s, s, true
+	}
+	if err := j.setModel(); err != nil {
+		return nil, err
+	}
+	var facts oracle.Public
+	if err := json.Unmarshal(info.Public, &facts); err != nil {
+		return nil, err
+	}
+	// What the run's events state, and how it sums; the rest follows from schema and model.
+	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short, facts.Centered
+	if !facts.Shifted {
+		j.Facts.Shifted, j.Facts.LabelMin = false, 0
+	}
+	if facts.Owners != j.Facts.Owners || facts.Colluders != j.Facts.Colluders {
+		return nil, fmt.Errorf("%s: public: found %d owners, %d of whom may collude; sum has %d and %d", runlog.InfoFile, facts.Owners, facts.Colluders, j.Facts.Owners, j.Facts.Colluders)
+	}
+	if !info.Off {
+		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
+			return nil, err
+		}
+	}
+	j.StateEvery = info.StateEvery
+	j.Plan, err = info.PlanEvent()
+	return j, err
+}

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A Pool is that of an owner's run, whose journal is in the run directory (network.mode: sum). Package gossip/pool has it.
+type Pool interface {
+	private.Pool
+	// End compares the totals that this owner was shown with those of all others. It is called when the method asks for no more, before the
+	// run has a result, and again by a resume. After an error the run has none: it stays charged, and is not settled.
+	End(context.Context) error
+	io.Closer
+}
+
+// A PoolState says whose pool a session opens, and how far its run is.
+type PoolState struct {
+	Disk              runlog.Disk
+	Path              string // of the pool's journal
+	Run               string
+	Charged, Released int // attempts and batches in the run log
+}
+
+// Owners are those whose run this is together (network.mode: sum); package gossip/party has them.
+type Owners interface {
+	// Come waits for the others in a new run whose table is one, before anything is written or reserved.
+	Come(context.Context) error
+	// Ready waits for them after the budget is reserved, and before the run has the rows.
+	Ready(context.Context) error
+	// Pool opens the pool, in which their sums are added up.
+	Pool(PoolState) (Pool, error)
+}
+
+// alone is the owner of a run that releases its own sums.
+type alone struct{}
+
+func (alone) Come(context.Context) error { return nil }
+
+func (alone) Ready(context.Context) error { return nil }
+
+func (alone) Pool(PoolState) (Pool, error) { return nil, nil }
+
+// errAlone refuses the run of an owner without the others.
+var errAlone = errors.New("it goes on only with all of them: repeat `sotto node` with the same --dir")
+
+// together checks that the job of one of several owners has the others.
+func (e *Env) together(j *Job) error {
+	if _, single := e.Owners.(alone); single && j.Sum != nil {
+		return fmt.Errorf("is the run of %s, one of %d owners who add up their sums; %w", j.Sum.Name(), len(j.Sum.Names), errAlone)
+	}
+	return nil
+}
+
+// openPool opens the pool of a run with that run log. A part leaves this process once it is in the pool's journal, so its charge is
+// durable and in the ledger before it is made (runlog.Writer.AtOnce).
+func (s *Session) openPool(log *runlog.Record) (err error) {
+	s.pool, err = s.env.Owners.Pool(PoolState{
+		Disk: s.disk().Disk, Path: filepath.Join(s.Dir, runlog.SumsFile), Run: s.Info.ID, Charged: log.Charged(), Released: log.Released,
+	})
+	s.writer.AtOnce = s.pool != nil
+	return err
+}
+
+// endPool ends what the owners release together.
+func (s *Session) endPool(ctx context.Context) error {
+	if s.pool == nil {
+		return nil
+	}
+	return s.pool.End(ctx)
+}
+
+func (s *Session) closePool() error {
+	if s.pool == nil {
+		return nil
+	}
+	p := s.pool
+	s.pool = nil
+	return p.Close()
+}
+
+// own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those of all.
+func (j *Job) own() int {
+	if j.Sum != nil {
+		return j.Sum.Own()
+	}
+	return j.whole().Rows
+}
+
+// TakeOver proves the right of an owner whose run in a network of mode gossip goes on. Its log is a journal.
+func (s *Session) TakeOver(ctx context.Context) error {
+	log, err := s.disk().Record(s.Info, s.Dir)
+	if err != nil {
+		return err
+	}
+	if err := s.right.takeOver(ctx, log); err != nil {
+		return err
+	}
+	s.Info.Ledger = s.ledger.Where()
+	return s.disk().WriteInfo(s.Dir, s.Info)
+}
+
+// Reach records charges of such a run in the ledger before its releases are published.
+func (s *Session) Reach(ctx context.Context, batches int, charged []ledger.Charges) error {
+	return s.right.reach(ctx, batches, charged)
+}
+
+// Finish ends such a run, whose model has parameters w.
+func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
+	return s.finish(ctx, ending{w: w, steps: steps, outcome: outcome}, seconds)
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -136,7 +137,7 @@ func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {
 			return err
 		}
 	}
-	job, err := run.PreparePlan(spec)
+	job, err := netplan.PrepareJob(spec)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/simulate"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
 )
 
@@ -22,7 +22,7 @@ func netCommand() *cobra.Command {
 }
 
 func netSimulateCommand() *cobra.Command {
-	var o run.NetworkOptions
+	var o netplan.Options
 	var asJSON, void, quiet bool
 	c := &cobra.Command{
 		Use:   "simulate spec.yaml",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
@@ -16,7 +17,7 @@ import (
 )
 
 func netInitCommand() *cobra.Command {
-	var o run.NetworkOptions
+	var o netplan.Options
 	var dir, hub string
 	c := &cobra.Command{
 		Use:   "init spec.yaml [OWNER.key.pub ...]",
@@ -43,7 +44,7 @@ shows it.`,
 				return err
 			}
 			o.Apart = true
-			p, err := run.PrepareNetwork(args[0], o)
+			p, err := netplan.Prepare(args[0], o)
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -197,7 +198,7 @@ func jobOf(c *cobra.Command, args []string) (*run.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run.PreparePlan(spec)
+	return netplan.PrepareJob(spec)
 }
 
 // plan makes the plan and adds the tables that the flags ask for.

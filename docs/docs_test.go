@@ -43,6 +43,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
@@ -477,7 +478,7 @@ func TestSpecPage(t *testing.T) {
 		return all
 	}
 	compare(t, "block disclosure", of("how-to/disclosure.md", "## Block `disclosure`"), fields(runlog.Statements{}))
-	compare(t, "block network", of("how-to/network.md", "## The block `network` of a spec"), fields(run.Network{}))
+	compare(t, "block network", of("how-to/network.md", "## The block `network` of a spec"), fields(netplan.Network{}))
 	compare(t, "block compare", of("how-to/compare.md", "## The block `compare` of a spec"), fields(run.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.

@@ -33,8 +33,8 @@ type TableSpec struct {
 	Delta      string   `yaml:"delta"`
 }
 
-// loadBlock reads a block of a spec file into dst, unless the file does not have it.
-func loadBlock(file, key string, dst any) (block config.Node, place string, err error) {
+// LoadBlock reads a block of a spec file into dst, unless the file does not have it.
+func LoadBlock(file, key string, dst any) (block config.Node, place string, err error) {
 	src, err := readSpec(file)
 	if err != nil {
 		return block, "", err
@@ -109,11 +109,29 @@ func parseComparison(file string, src []byte) (c Comparison, err error) {
 	for i := range c.Tables {
 		t := &c.Tables[i]
 		for _, p := range []*string{&t.Schema, &t.Labels, &t.Test, &t.TestLabels} {
-			*p = beside(file, *p)
+			*p = Beside(file, *p)
 		}
 		for j, p := range t.Data {
-			t.Data[j] = beside(file, p)
+			t.Data[j] = Beside(file, p)
 		}
 	}
 	return c, nil
+}
+
+// Decode reads the settings into a struct whose fields have yaml tags; path is what errors call it.
+func (s Settings) Decode(dst any, path string) error {
+	doc, err := config.Parse("", "settings", nil)
+	if err != nil {
+		return err
+	}
+	for _, o := range s {
+		if err := doc.Set(o.Path, o.Value, o.From); err != nil {
+			return input(err)
+		}
+	}
+	root, err := doc.RootAs(path)
+	if err == nil {
+		err = root.Decode(dst)
+	}
+	return input(err)
 }

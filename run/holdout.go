@@ -89,7 +89,7 @@ func (j *Job) plan() (privacy.Event, error) {
 func (s *Spec) checkHoldout() error {
 	place := s.Place("holdout")
 	switch {
-	case !s.has("holdout") && s.Holdout == 0:
+	case !s.Has("holdout") && s.Holdout == 0:
 		return nil
 	case !(s.Holdout > 0 && s.Holdout <= mostHeldOut):
 		return inputError(place, "holdout: found %v; allowed is a share above 0 and up to %v, as in holdout: 0.2", s.Holdout, mostHeldOut)

@@ -43,22 +43,9 @@ type Job struct {
 // Prepare settles a spec of one table. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
 func Prepare(spec *Spec) (*Job, error) {
 	if spec.Summed() {
-		return nil, inputError(spec.File, "network.mode: found %s; allowed here is a spec of one table. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", modeSum)
+		return nil, inputError(spec.File, "network.mode: found %s; allowed here is a spec of one table. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", ModeSum)
 	}
 	return prepare(spec)
-}
-
-// PreparePlan settles a spec for its plan or an audit, also one of a network whose owners add up masked sums.
-func PreparePlan(spec *Spec) (*Job, error) {
-	if !spec.Summed() {
-		return Prepare(spec)
-	}
-	p := &NetworkPlan{Spec: spec, apart: true}
-	var err error
-	if p.Network, p.places, err = LoadNetwork(spec.File); err == nil {
-		err = p.set()
-	}
-	return p.Job, err
 }
 
 func prepare(spec *Spec) (*Job, error) {
@@ -278,7 +265,7 @@ func (j *Job) keepThreshold() error {
 func (j *Job) setOutput() {
 	_, auto := j.Method.(method.Auto)
 	m := j.Schema.Image
-	if !auto || j.Spec.doc == nil || j.Spec.has("output") || j.Facts.Classes <= 2 || m == nil || m.Encode != schema.EncodeScattering {
+	if !auto || j.Spec.doc == nil || j.Spec.Has("output") || j.Facts.Classes <= 2 || m == nil || m.Encode != schema.EncodeScattering {
 		return
 	}
 	with := *j.Spec

@@ -205,7 +205,7 @@ type specFile struct {
 	Disclosure *runlog.Statements `yaml:"disclosure"`
 
 	Compare config.Node `yaml:"compare"` // for LoadComparison
-	Network config.Node `yaml:"network"` // for LoadNetwork
+	Network config.Node `yaml:"network"` // for package gossip/netplan
 	Tune    config.Node `yaml:"tune"`    // for LoadTuning
 }
 
@@ -245,7 +245,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 			return nil, inputError(s.Place(p.key), "%s is missing; write a path", p.key)
 		}
 		if *p.to = p.text; p.relative && !doc.Given(p.key) {
-			*p.to = beside(file, p.text)
+			*p.to = Beside(file, p.text)
 		}
 	}
 	for _, p := range []struct {
@@ -263,7 +263,7 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		}
 		*p.to = strings.Join(p.paths, data.Plus)
 	}
-	s.summed = f.Network.Field("mode").Text() == modeSum
+	s.summed = f.Network.Field("mode").Text() == ModeSum
 	if err := s.setColumns(f.Columns); err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (s *Spec) checkDisclosure() error {
 // setColumns reads the field columns.
 func (s *Spec) setColumns(text string) (err error) {
 	switch {
-	case text == "all" || !s.has("columns"):
+	case text == "all" || !s.Has("columns"):
 	case text == "auto":
 		s.Columns = AutoColumns
 	default:
@@ -317,7 +317,7 @@ func (s *Spec) setHats(text string) error {
 	n, ok := 0, true
 	switch {
 	case text == "none":
-	case text == "auto", !s.has("hats"):
+	case text == "auto", !s.Has("hats"):
 		return nil
 	default:
 		n, ok = schema.ParseHats(text)
@@ -337,7 +337,7 @@ func checkOverride(o Override) error {
 		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
 	case block == compareKey:
 		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
-	case block == networkKey || block == tuneKey:
+	case block == "network" || block == tuneKey:
 		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, block)
 	}
 	return nil
@@ -388,8 +388,8 @@ func isZero(text string) bool {
 	return err == nil && number == 0
 }
 
-// beside joins the directory of a file and a relative path.
-func beside(file, path string) string {
+// Beside joins the directory of a file and a relative path.
+func Beside(file, path string) string {
 	if path == "" || file == "" || filepath.IsAbs(path) {
 		return path
 	}
@@ -413,8 +413,8 @@ func (s *Spec) Place(field string) string {
 	return ""
 }
 
-// has reports whether a field was given.
-func (s *Spec) has(field string) bool { return s.doc != nil && s.doc.Has(field) }
+// Has says whether the file or a flag gives a field.
+func (s *Spec) Has(field string) bool { return s.doc != nil && s.doc.Has(field) }
 
 // missing returns the error of a missing field.
 func (s *Spec) missing(field, hint string) error {
@@ -440,11 +440,11 @@ func (s *Spec) check() error {
 	}
 	p := s.Privacy
 	switch {
-	case !s.has("privacy.epsilon"):
+	case !s.Has("privacy.epsilon"):
 		return s.missing("privacy.epsilon", "Sotto has no default for it")
 	case p.Delta == nil:
 		return s.missing("privacy.delta", "Sotto has no default for it; 0 asks for pure ε")
-	case !s.has("privacy.adjacency"):
+	case !s.Has("privacy.adjacency"):
 		return s.missing("privacy.adjacency", "add-or-remove or replace-one")
 	}
 	if err := p.Budget().Validate(); err != nil {

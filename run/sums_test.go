@@ -189,11 +189,25 @@ func (m *sumMember) Await(ctx context.Context, keys ...string) (int, []byte, err
 
 // job is the owner's job.
 func (m *sumMember) job() (*Job, error) {
-	p, err := PrepareNetwork(m.spec, NetworkOptions{Apart: true})
+	var n struct { // what gossip/netplan reads
+		Mode      string `yaml:"mode"`
+		Owners    int    `yaml:"owners"`
+		Rows      []int  `yaml:"rows"`
+		Colluders int    `yaml:"colluders"`
+		Retries   int    `yaml:"retries"`
+	}
+	if _, _, err := LoadBlock(m.spec, "network", &n); err != nil {
+		return nil, err
+	}
+	spec, err := LoadSpec(m.spec, nil)
 	if err != nil {
 		return nil, err
 	}
-	job := p.JobOf(m.index, filepath.Join(filepath.Dir(m.spec), "rows.txt"))
+	job, err := PrepareSum(spec, &Sum{Owner: -1, Names: []string{"owner 1", "owner 2", "owner 3"}, Rows: n.Rows, Colluders: n.Colluders, Retries: n.Retries})
+	if err != nil {
+		return nil, err
+	}
+	job = job.OfOwner(m.index, filepath.Join(filepath.Dir(m.spec), "rows.txt"))
 	job.Spec.Out, m.retries = simDir, job.Sum.Retries
 	return job, nil
 }

@@ -13,7 +13,7 @@ type Tuning struct {
 
 // LoadTuning reads the block `tune` of a spec file, and returns its position.
 func LoadTuning(file string) (t Tuning, place string, err error) {
-	block, place, err := loadBlock(file, tuneKey, &t)
+	block, place, err := LoadBlock(file, tuneKey, &t)
 	if err == nil && !block.Given() {
 		err = inputError(file+":1:1", "field %q is missing: a block that says what to draw from", tuneKey)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/gossip/transport"
@@ -27,7 +28,7 @@ import (
 // A Demo is a network whose owners are processes of one machine.
 type Demo struct {
 	Spec     string
-	Options  run.NetworkOptions
+	Options  netplan.Options
 	Dir      string // of all; empty: one that is removed at the end
 	Wait     time.Duration
 	Void     bool
@@ -50,8 +51,8 @@ func (d *Demo) Resettle() error {
 		return err
 	}
 	d.Options.Seed = &s.Seed
-	p, err := run.PrepareNetwork(d.Spec, d.Options)
-	d.Plan = &simulate.Plan{NetworkPlan: p}
+	p, err := netplan.Prepare(d.Spec, d.Options)
+	d.Plan = &simulate.Plan{Plan: p}
 	return err
 }
 
@@ -61,18 +62,18 @@ func (d *Demo) Settle() error {
 	d.flags = d.Options.Flags
 	const lab = "sotto net demo"
 	d.Options.Lab = lab
-	p, err := run.PrepareNetwork(d.Spec, d.Options)
+	p, err := netplan.Prepare(d.Spec, d.Options)
 	if err != nil {
 		return err
 	}
 	if p.Spec.Seed == nil && !p.Spec.Privacy.Off {
 		if d.Options.Lab = ""; p.Spec.Lab {
-			p, err = run.PrepareNetwork(d.Spec, d.Options)
+			p, err = netplan.Prepare(d.Spec, d.Options)
 		}
 	} else {
 		d.flags = append(d.flags, run.Override{Path: "lab", Value: "true", From: lab})
 	}
-	d.Plan = &simulate.Plan{NetworkPlan: p}
+	d.Plan = &simulate.Plan{Plan: p}
 	return err
 }
 
@@ -200,7 +201,7 @@ func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
 		}
 		requests = append(requests, key.Request())
 	}
-	organizer, err := party.Found(d.Plan.NetworkPlan, "", requests...)
+	organizer, err := party.Found(d.Plan.Plan, "", requests...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
@@ -23,7 +24,7 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 	for _, s := range a.Method.Settings {
 		settings = append(settings, run.Override{Path: s.Field, Value: s.Value})
 	}
-	m, err := settings.Method(entry)
+	m, err := netplan.Method(settings, entry)
 	if err != nil {
 		return nil, err
 	}

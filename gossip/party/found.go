@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/run"
 )
 
 // Found makes the network of a plan, with its hub at that URL. With requests each owner has a key of its
 // own; without any, the organizer makes all keys.
-func Found(p *run.NetworkPlan, hub string, requests ...*transport.Request) (*transport.Organizer, error) {
+func Found(p *netplan.Plan, hub string, requests ...*transport.Request) (*transport.Organizer, error) {
 	agreed, err := p.Agreement()
 	if err != nil {
 		return nil, err

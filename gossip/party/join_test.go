@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
@@ -17,9 +18,9 @@ import (
 // joining is an owner's session of the example that has come as far as to say hello, and all owners' credentials.
 func joining(t *testing.T) (*session, []*transport.Credentials) {
 	t.Helper()
-	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: run.NetworkOptions{Apart: true}}}
+	s := &session{o: Options{Spec: "../../examples/network/sotto.yaml", Dir: t.TempDir(), Join: defaultJoin, Plan: netplan.Options{Apart: true}}}
 	var err error
-	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = netplan.Prepare(s.o.Spec, s.o.Plan); err != nil {
 		t.Fatal(err)
 	}
 	if !s.plan.Drawn() {

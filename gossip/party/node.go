@@ -25,6 +25,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
@@ -41,7 +42,7 @@ import (
 // Options of an owner's process.
 type Options struct {
 	Spec        string // file of what all owners agreed on
-	Plan        run.NetworkOptions
+	Plan        netplan.Options
 	Credentials string        // file
 	Key         string        // file of the owner's own key, unless the organizer made the keys
 	Fingerprint string        // of the network, as the owners have compared it; "": not stated
@@ -109,7 +110,7 @@ type session struct {
 	o            Options
 	c            *transport.Credentials
 	config       transport.Config
-	plan         *run.NetworkPlan
+	plan         *netplan.Plan
 	agreed       agreement.File
 	place        *place
 }
@@ -325,7 +326,7 @@ func (s *session) agree(begun bool) (err error) {
 		return err
 	}
 	s.o.Plan.Apart = true
-	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = netplan.Prepare(s.o.Spec, s.o.Plan); err != nil {
 		return err
 	}
 	network := &s.c.Network
@@ -529,7 +530,7 @@ func (s *session) settle(seed uint64) (err error) {
 		return nil
 	}
 	s.o.Plan.Seed = &seed
-	if s.plan, err = run.PrepareNetwork(s.o.Spec, s.o.Plan); err != nil {
+	if s.plan, err = netplan.Prepare(s.o.Spec, s.o.Plan); err != nil {
 		return fmt.Errorf("found no plan with the seed %d that the owners have drawn; the same network, founded again, draws another: %w", seed, err)
 	}
 	if err := s.c.Network.Limits.Fits(s.plan.Schedule, s.plan.Job.Facts.Dim); err != nil {
@@ -695,7 +696,7 @@ func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Orac
 	}
 	node.Charged = reach.charged
 	done := 0
-	x, err := s.Job.Owner.Method.Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective, func(int, func([]float64)) {
+	x, err := s.Job.Owner.Method.(gossip.Method).Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective, func(int, func([]float64)) {
 		done++
 		if s.o.Progress != nil {
 			s.o.Progress(Activations, done, s.Job.Owner.Activations)

@@ -21,10 +21,10 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -39,7 +39,7 @@ type objective = method.Objective
 // A simSpec is what the owners of a simulated network agreed on.
 type simSpec struct {
 	file   string
-	plan   *run.NetworkPlan
+	plan   *netplan.Plan
 	agreed agreement.File
 	config transport.Config
 	id     string
@@ -71,7 +71,7 @@ func simSpecs(t testing.TB) (all []*simSpec) {
 			", rows: 100, method: {name: dda, batch: 10, noise_multiplier: 2}}\n"
 		err := os.WriteFile(s.file, []byte(text), 0o600)
 		if err == nil {
-			s.plan, err = run.PrepareNetwork(s.file, run.NetworkOptions{Apart: true})
+			s.plan, err = netplan.Prepare(s.file, netplan.Options{Apart: true})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
@@ -211,7 +212,7 @@ func (o *simOwner) live() (died bool, err error) {
 // process is what Run does after the table is loaded, over the simulated hub.
 func (o *simOwner) process(ctx context.Context, l *life) (*Result, error) {
 	w := o.w
-	s := &session{o: Options{Spec: w.spec.file, Dir: l.dir, Join: w.join, Wait: w.wait, Crash: l.at, Plan: run.NetworkOptions{Apart: true}}, c: w.credentials[o.index], config: w.spec.config, plan: w.spec.plan, agreed: w.spec.agreed}
+	s := &session{o: Options{Spec: w.spec.file, Dir: l.dir, Join: w.join, Wait: w.wait, Crash: l.at, Plan: netplan.Options{Apart: true}}, c: w.credentials[o.index], config: w.spec.config, plan: w.spec.plan, agreed: w.spec.agreed}
 	_, err := os.Stat(filepath.Join(l.dir, runlog.InfoFile))
 	s.Session = run.NewSession(s.plan.JobOf(o.index, ""), run.Env{Crash: l.at}, l.dir, err == nil)
 	s.keeper = &simKeeper{s: s, life: l}
@@ -225,7 +226,7 @@ func (o *simOwner) process(ctx context.Context, l *life) (*Result, error) {
 		return nil, nil
 	}
 	if w.bug == lateCharge {
-		s.Job.Owner.Method = publishesEarly{s.Job.Owner.Method, l}
+		s.Job.Owner.Method = publishesEarly{s.Job.Owner.Method.(gossip.Method), l}
 	}
 	client, err := transport.NewClient(&simLink{life: l, count: map[string]int{}, waiting: map[int]chan transport.Answer{}}, s.c)
 	if err != nil {

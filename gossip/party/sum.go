@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/chart"
@@ -21,7 +22,7 @@ import (
 const mostSums = 8
 
 // limitsOf are those of the hub of a plan.
-func limitsOf(p *run.NetworkPlan) *transport.Limits {
+func limitsOf(p *netplan.Plan) *transport.Limits {
 	j := p.Job
 	if j.Sum == nil {
 		return transport.LimitsOf(p.Schedule, j.Facts.Dim, p.Drawn(), p.Drawn() && p.Network.Graph == "random")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 )
@@ -93,7 +94,7 @@ func TestAdultOfTenOwners(t *testing.T) {
 				if err := os.WriteFile(file, text, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				p, err := New(file, run.NetworkOptions{})
+				p, err := New(file, netplan.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/race"
@@ -45,7 +46,7 @@ func TestSumsAsSimulated(t *testing.T) {
 		block := "method: " + c.method + "\nnetwork: {mode: sum, colluders: 1, retries: 2, files: [CLINIC/patients.csv, CLINIC/heldout.csv, " + third + "], rows: [4000, 1000, 1000]}"
 		file := spec(t, block)
 		flags := []run.Override{flag("seed", c.seed), flag("privacy.adjacency", c.adjacency.String())}
-		p, err := New(file, run.NetworkOptions{Flags: flags})
+		p, err := New(file, netplan.Options{Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}

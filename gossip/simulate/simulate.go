@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
@@ -39,12 +40,12 @@ const sumNotice = "A simulation: one process held the rows of all owners, nothin
 const why = "simulation of a network by `sotto net simulate`"
 
 // A Plan is the plan of a network whose owners are in this process.
-type Plan struct{ *run.NetworkPlan }
+type Plan struct{ *netplan.Plan }
 
 // New settles the network of a spec file. It opens no data.
-func New(file string, o run.NetworkOptions) (*Plan, error) {
+func New(file string, o netplan.Options) (*Plan, error) {
 	o.Lab = "a simulation of a network"
-	p, err := run.PrepareNetwork(file, o)
+	p, err := netplan.Prepare(file, o)
 	return &Plan{p}, err
 }
 

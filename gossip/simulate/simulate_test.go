@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/access"
@@ -55,7 +56,7 @@ func TestWays(t *testing.T) {
 			if name == "replace" {
 				flags = append(flags, flag("privacy.adjacency", privacy.ReplaceOne.String()))
 			}
-			p, err := New(spec(t, block), run.NetworkOptions{Flags: flags})
+			p, err := New(spec(t, block), netplan.Options{Flags: flags})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestWays(t *testing.T) {
 			if *r.Test.Accuracy < 0.75 && name != "laplace" {
 				t.Errorf("accuracy %v", *r.Test.Accuracy)
 			}
-			again, err := New(p.Spec.File, run.NetworkOptions{Flags: flags})
+			again, err := New(p.Spec.File, netplan.Options{Flags: flags})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +100,7 @@ func TestWays(t *testing.T) {
 
 // Every row is at most at one owner, and by a hash at exactly one.
 func TestRowsAreDivided(t *testing.T) {
-	p, err := New(spec(t, "data: CLINIC/patients.csv\nnetwork: {owners: 8}"), run.NetworkOptions{})
+	p, err := New(spec(t, "data: CLINIC/patients.csv\nnetwork: {owners: 8}"), netplan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestRowsAreDivided(t *testing.T) {
 	if sum != 4000 {
 		t.Errorf("%d rows in all", sum)
 	}
-	if p, err = New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), run.NetworkOptions{}); err != nil {
+	if p, err = New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), netplan.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if tables, _, err = p.Tables(t.Context(), "run", "test", false, nil); err != nil {
@@ -134,7 +135,7 @@ func TestRowsAreDivided(t *testing.T) {
 
 // Rows of one unit go to one owner, the one that most of them name.
 func TestUnitsAreDivided(t *testing.T) {
-	p, err := New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), run.NetworkOptions{})
+	p, err := New(spec(t, "data: CLINIC/patients.csv\nnetwork: {column: ward}"), netplan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestLedger(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "LEDGER", ledger)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(file, run.NetworkOptions{})
+	p, err := New(file, netplan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,13 +235,13 @@ func TestMistakes(t *testing.T) {
 		"data: d\noutput: last\nnetwork: {owners: 3}":                        ":6:1: output: found it beside network",
 		"data: d\nmethod: {name: sgd}\nnetwork: {owners: 3}":                 ":6:1: method: found it beside network",
 	} {
-		_, err := New(spec(t, block), run.NetworkOptions{})
+		_, err := New(spec(t, block), netplan.Options{})
 		var input *run.InputError
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\nfound %v\nwant  %s", block, err, want)
 		}
 	}
-	_, err := New(spec(t, "data: d\nnetwork: {owners: 3}"), run.NetworkOptions{Flags: []run.Override{flag("privacy.adjacency", privacy.ReplaceOne.String())}})
+	_, err := New(spec(t, "data: d\nnetwork: {owners: 3}"), netplan.Options{Flags: []run.Override{flag("privacy.adjacency", privacy.ReplaceOne.String())}})
 	if err == nil || !strings.Contains(err.Error(), "under replace-one") {
 		t.Errorf("found %v", err)
 	}

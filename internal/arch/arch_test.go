@@ -142,15 +142,17 @@ var table = map[string][]string{
 	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"internal/redact", "internal/registry", "run/access", "internal/postgres", "data", "model", "method", "gossip", "gossip/agreement", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"internal/redact", "internal/registry", "run/access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one owner on its own machine.
-	"gossip/party":    join(public, []string{"internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
-	"gossip/demo":     {"data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
+	// settles who trains together, from the spec, before any rows
+	"gossip/netplan":  join(public, []string{"model", "method", "gossip", "gossip/agreement", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
+	"gossip/party":    join(public, []string{"gossip/netplan", "internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
+	"gossip/demo":     {"gossip/netplan", "data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
+	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
 	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
@@ -192,7 +194,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),

@@ -35,6 +35,7 @@ import (
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/model"
@@ -416,7 +417,7 @@ func readSpec(dir string, _ *rand.Rand) error {
 	_, a := run.LoadSpec(path, []run.Override{{Path: "method.steps", Value: "10", From: "--set method.steps"}})
 	_, b := run.LoadComparison(path)
 	_, _, c := run.LoadTuning(path)
-	_, _, d := run.LoadNetwork(path)
+	_, _, d := netplan.Load(path)
 	return errors.Join(a, b, c, d)
 }
 

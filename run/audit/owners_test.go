@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -22,7 +23,7 @@ func ofOwners(t *testing.T, over ...string) *run.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := run.PreparePlan(spec)
+	job, err := netplan.PrepareJob(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

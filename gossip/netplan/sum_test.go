@@ -1,4 +1,4 @@
-package run
+package netplan
 
 import (
 	"math"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/run"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 )
@@ -14,7 +16,7 @@ import (
 // sumSpec writes a spec of ten owners of the clinic's rows with other fields of the block network, and after it.
 func sumSpec(t *testing.T, network, rest string) string {
 	t.Helper()
-	schema, err := filepath.Abs("../examples/clinic/schema.yaml")
+	schema, err := filepath.Abs("../../examples/clinic/schema.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +31,11 @@ func sumSpec(t *testing.T, network, rest string) string {
 // The plan of a network of mode sum is that of one table, and its other ε is what one owner's share leaves: for ten owners and three
 // colluders at ε = 1 it is 2.95 (issue 27).
 func TestPlanOfSum(t *testing.T) {
-	spec, err := LoadSpec(sumSpec(t, "mode: sum, colluders: 3, retries: 0", ""), nil)
+	spec, err := run.LoadSpec(sumSpec(t, "mode: sum, colluders: 3, retries: 0", ""), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := PreparePlan(spec)
+	j, err := PrepareJob(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,17 +56,17 @@ func TestPlanOfSum(t *testing.T) {
 	if alone := j.Alone(); math.Abs(alone-2.953) > 0.001 {
 		t.Errorf("ε = %v against all others (%v); want 2.953", alone, err)
 	}
-	if again, err := LoadSpec(sumSpec(t, "mode: sum, colluders: 3, retries: 5", ""), nil); err != nil {
+	if again, err := run.LoadSpec(sumSpec(t, "mode: sum, colluders: 3, retries: 5", ""), nil); err != nil {
 		t.Fatal(err)
-	} else if more, err := PreparePlan(again); err != nil || more.Cost(more.Plan) > 1 || !privacy.Contains[privacy.Retried](more.Plan) {
+	} else if more, err := PrepareJob(again); err != nil || more.Cost(more.Plan) > 1 || !privacy.Contains[privacy.Retried](more.Plan) {
 		t.Errorf("five retries are not in the plan: %v", err)
 	} else if long, longer := method.MaxSteps(j.Method), method.MaxSteps(more.Method); longer < long-5 { // one gradient with five retries would cost six
 		t.Errorf("auto takes %d steps, with retries %d: it chooses as if each step paid for all retries", long, longer)
 	}
-	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), "sotto node") {
+	if _, err := run.Prepare(spec); err == nil || !strings.Contains(err.Error(), "sotto node") {
 		t.Errorf("a run of one table: %v; want an error that names sotto node", err)
 	}
-	p, err := PrepareNetwork(sumSpec(t, "mode: sum, colluders: 3, rows: [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]", ""), NetworkOptions{Apart: true})
+	p, err := Prepare(sumSpec(t, "mode: sum, colluders: 3, rows: [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]", ""), Options{Apart: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func TestSumRefuses(t *testing.T) {
 		"a holdout":        {"mode: sum, colluders: 1", "holdout: 0.2\n", "holdout: found it beside network"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := PrepareNetwork(sumSpec(t, c.network, c.rest), NetworkOptions{Apart: true})
+			_, err := Prepare(sumSpec(t, c.network, c.rest), Options{Apart: true})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
@@ -104,7 +106,7 @@ func TestSumRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := PrepareNetwork(file, NetworkOptions{Apart: true}); err == nil || !strings.Contains(err.Error(), "privacy: found none beside network.mode: sum") {
+	if _, err := Prepare(file, Options{Apart: true}); err == nil || !strings.Contains(err.Error(), "privacy: found none beside network.mode: sum") {
 		t.Errorf("without noise: %v", err)
 	}
 }

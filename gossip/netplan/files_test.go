@@ -1,4 +1,4 @@
-package run
+package netplan
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 // Two owners of one name would get one owner's credentials.
 func TestOwnersHaveNames(t *testing.T) {
-	schema, err := filepath.Abs("../examples/clinic/schema.yaml")
+	schema, err := filepath.Abs("../../examples/clinic/schema.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestOwnersHaveNames(t *testing.T) {
 		if err := os.WriteFile(spec, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := PrepareNetwork(spec, NetworkOptions{}); (err == nil) != allowed || !allowed && !strings.Contains(err.Error(), "network.files: found two of the name") {
+		if _, err := Prepare(spec, Options{}); (err == nil) != allowed || !allowed && !strings.Contains(err.Error(), "network.files: found two of the name") {
 			t.Errorf("%s: %v", files, err)
 		}
 	}

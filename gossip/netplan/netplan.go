@@ -1,8 +1,8 @@
-package run
+// Package netplan settles a network of owners from its spec, before any rows: who they are, over which graph and by which method they
+// train (package gossip), or as one job whose sums they add up (network.mode: sum), and what each of them pays.
+package netplan
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,19 +14,22 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/agreement"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
-// A NetworkPlan is a network with everything that public facts determine.
-type NetworkPlan struct {
-	Spec       *Spec
+// A Plan is a network with everything that public facts determine.
+type Plan struct {
+	Spec       *run.Spec
 	Network    Network
-	Job        *Job // model, facts and objective
+	Job        *run.Job // model, facts and objective
 	MethodName string
 	Schedule   *gossip.Schedule
 	Owners     []Owner
@@ -47,28 +50,28 @@ type Owner struct {
 	Plan        privacy.Event
 }
 
-// NetworkOptions are the options of PrepareNetwork.
-type NetworkOptions struct {
-	Flags []Override // beat the fields of the file that are not of its block network
-	Label string     // column to predict, where it is not the schema's label
-	Lab   string     // what makes this a lab run, for errors; "": nothing
-	Apart bool       // each owner's rows are on its own machine: there is no table to divide
-	Seed  *uint64    // of graph and schedule, where the owners have drawn one
+// Options are those of Prepare.
+type Options struct {
+	Flags []run.Override // beat the fields of the file that are not of its block network
+	Label string         // column to predict, where it is not the schema's label
+	Lab   string         // what makes this a lab run, for errors; "": nothing
+	Apart bool           // each owner's rows are on its own machine: there is no table to divide
+	Seed  *uint64        // of graph and schedule, where the owners have drawn one
 }
 
-// PrepareNetwork settles the network of a spec file. It opens the spec, the schema and the list of edges, and no
+// Prepare settles the network of a spec file. It opens the spec, the schema and the list of edges, and no
 // data.
-func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
-	p := &NetworkPlan{apart: o.Apart}
+func Prepare(file string, o Options) (*Plan, error) {
+	p := &Plan{apart: o.Apart}
 	var err error
-	if p.Network, p.places, err = LoadNetwork(file); err != nil {
+	if p.Network, p.places, err = Load(file); err != nil {
 		return nil, err
 	}
 	flags := slices.Clone(o.Flags)
 	if o.Lab != "" {
-		flags = append(flags, Override{Path: "lab", Value: "true", From: o.Lab})
+		flags = append(flags, run.Override{Path: "lab", Value: "true", From: o.Lab})
 	}
-	if p.Spec, err = LoadSpec(file, flags); err != nil {
+	if p.Spec, err = run.LoadSpec(file, flags); err != nil {
 		return nil, err
 	}
 	p.Spec.Label = o.Label
@@ -78,11 +81,27 @@ func PrepareNetwork(file string, o NetworkOptions) (*NetworkPlan, error) {
 	return p, p.set()
 }
 
+// PrepareJob settles a spec for its plan or an audit, also one of a network whose owners add up masked sums.
+func PrepareJob(spec *run.Spec) (*run.Job, error) {
+	if !spec.Summed() {
+		return run.Prepare(spec)
+	}
+	p := &Plan{Spec: spec, apart: true}
+	var err error
+	if p.Network, p.places, err = Load(spec.File); err == nil {
+		err = p.set()
+	}
+	return p.Job, err
+}
+
+// modeGossip is the mode of a network over whose graph owners exchange vectors; the other is run.ModeSum.
+const modeGossip = "gossip"
+
 // set settles the network of p.Spec.
-func (p *NetworkPlan) set() error {
+func (p *Plan) set() error {
 	summed := p.Spec.Summed()
 	if !summed && p.Network.Mode != "" && p.Network.Mode != modeGossip {
-		return p.fail("mode", "found %q; allowed are %s and %s", p.Network.Mode, modeGossip, modeSum)
+		return p.fail("mode", "found %q; allowed are %s and %s", p.Network.Mode, modeGossip, run.ModeSum)
 	}
 	for field, allowed := range map[string]string{
 		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
@@ -91,15 +110,15 @@ func (p *NetworkPlan) set() error {
 		if summed && (field == "method" || field == "output") {
 			continue
 		}
-		if p.Spec.has(field) {
-			return &InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
+		if p.Spec.Has(field) {
+			return &run.InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
 		}
 	}
 	schema, err := p.Spec.LoadSchema()
 	if err != nil {
 		return err
 	}
-	if p.Job, err = PrepareModel(p.Spec, schema); err != nil {
+	if p.Job, err = run.PrepareModel(p.Spec, schema); err != nil {
 		return err
 	}
 	if err := p.setOwners(); err != nil {
@@ -120,15 +139,15 @@ func (p *NetworkPlan) set() error {
 }
 
 // fail returns the error for a mistake in a field of the block.
-func (p *NetworkPlan) fail(field, format string, args ...any) error {
+func (p *Plan) fail(field, format string, args ...any) error {
 	where, ok := p.places[field]
 	if !ok {
 		where = p.places[""]
 	}
-	return &InputError{Where: where, Err: fmt.Errorf("network."+field+": "+format, args...)}
+	return &run.InputError{Where: where, Err: fmt.Errorf("network."+field+": "+format, args...)}
 }
 
-func (p *NetworkPlan) setOwners() error {
+func (p *Plan) setOwners() error {
 	n, s, adjacency := p.Network, p.Job.Schema, p.Job.Facts.Adjacency
 	ways := 0
 	for _, given := range []bool{n.Owners != 0, n.Column != "", len(n.Files) > 0} {
@@ -200,7 +219,7 @@ func (p *NetworkPlan) setOwners() error {
 // activationsByDefault is the default of an owner's activations, on average.
 const activationsByDefault = 100
 
-func (p *NetworkPlan) setSchedule() error {
+func (p *Plan) setSchedule() error {
 	n, k := p.Network, len(p.Owners)
 	var g gossip.Graph
 	switch n.Graph {
@@ -270,7 +289,7 @@ func (p *NetworkPlan) setSchedule() error {
 
 // setMethods configures the method of each owner. Owners with equal numbers of rows have the same noise,
 // which the one with the most activations needs.
-func (p *NetworkPlan) setMethods() error {
+func (p *Plan) setMethods() error {
 	settings := slices.Clone(p.Network.Method)
 	name, _ := settings.Take("name")
 	if name == "" {
@@ -281,7 +300,7 @@ func (p *NetworkPlan) setMethods() error {
 		return p.fail("method", "name: %w", err)
 	}
 	p.MethodName = name
-	m, err := settings.Method(entry)
+	m, err := Method(settings, entry)
 	if err != nil {
 		return err
 	}
@@ -303,13 +322,13 @@ func (p *NetworkPlan) setMethods() error {
 				field, _, _ := strings.Cut(err.Error(), ":")
 				switch {
 				case strings.HasPrefix(field, "privacy."), strings.HasPrefix(field, "model."):
-					return &InputError{Where: p.Spec.Place(field), Err: err}
+					return &run.InputError{Where: p.Spec.Place(field), Err: err}
 				case field == "rounds":
 					return p.fail("rounds", "%s", strings.TrimPrefix(err.Error(), "rounds: "))
 				}
 				for _, s := range p.Network.Method {
 					if s.Path == field {
-						return &InputError{Where: s.From, Err: fmt.Errorf("network.method.%w", err)}
+						return &run.InputError{Where: s.From, Err: fmt.Errorf("network.method.%w", err)}
 					}
 				}
 				return p.fail("method", "%w", err)
@@ -325,7 +344,7 @@ func (p *NetworkPlan) setMethods() error {
 }
 
 // CheckDelta refuses a δ of 1/rows or more for any owner, or warns if the spec accepts it.
-func (p *NetworkPlan) CheckDelta(warn func(string)) error {
+func (p *Plan) CheckDelta(warn func(string)) error {
 	if p.Job.Sum != nil {
 		for _, w := range p.Job.Warnings {
 			warn(w)
@@ -345,7 +364,7 @@ func (p *NetworkPlan) CheckDelta(warn func(string)) error {
 }
 
 // Text prints what a training would cost each owner.
-func (p *NetworkPlan) Text(w io.Writer) error {
+func (p *Plan) Text(w io.Writer) error {
 	if p.Job.Sum != nil {
 		return p.sumText(w)
 	}
@@ -368,48 +387,22 @@ func (p *NetworkPlan) Text(w io.Writer) error {
 }
 
 // JobOf returns the job of one owner on its rows, which are in that file or table.
-func (p *NetworkPlan) JobOf(owner int, rows string) *Job {
+func (p *Plan) JobOf(owner int, rows string) *run.Job {
 	if p.Job.Sum != nil {
-		j, spec, s := *p.Job, *p.Spec, *p.Job.Sum
-		s.Owner, spec.Data, spec.Test = owner, rows, ""
-		spec.sum, j.Spec, j.Sum = &s, &spec, &s
-		return &j
+		return p.Job.OfOwner(owner, rows)
 	}
-	o, j, spec := p.Owners[owner], *p.Job, *p.Spec
-	spec.MethodName, spec.Data = p.MethodName, rows
-	j.Spec, j.Facts, j.Plan, j.Owner = &spec, o.Facts, o.Plan, &o
-	j.Warnings = j.cautions()
-	return &j
-}
-
-// Streams returns the randomness of the run's samples and noise: secure, or from the spec's seed, which
-// gives each owner in a network a stream of its own.
-func (j *Job) Streams() noise.Streams {
-	seed := j.Spec.Seed
-	owner := 0
-	switch {
-	case seed == nil:
-		return noise.SecureStreams()
-	case j.Owner != nil:
-		owner = j.Owner.Index
-	case j.Sum != nil:
-		owner = j.Sum.Owner
-	default:
-		return noise.SeededStreams(*seed)
-	}
-	text := binary.LittleEndian.AppendUint64(nil, *seed)
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(text, uint64(owner)))
-	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
+	o := &p.Owners[owner]
+	return p.Job.As(run.Owner{Index: o.Index, Activations: o.Activations, Method: o.Method}, p.MethodName, rows, o.Facts, o.Plan)
 }
 
 // Drawn says whether owners on their own machines draw the seed of graph and schedule together: if neither the
 // block nor a lab run names one. Until then the plan is that of the seed 0. Mode sum has no schedule.
-func (p *NetworkPlan) Drawn() bool {
+func (p *Plan) Drawn() bool {
 	return p.Job.Sum == nil && p.places["seed"] == "" && p.Spec.Seed == nil
 }
 
 // Agreement is what must be equal for all owners, before they draw a seed.
-func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
+func (p *Plan) Agreement() (*agreement.Agreement, error) {
 	a := &agreement.Agreement{
 		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,
 		Method: agreement.Method{Name: p.MethodName},
@@ -451,7 +444,7 @@ func (p *NetworkPlan) Agreement() (*agreement.Agreement, error) {
 }
 
 // Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.
-func (p *NetworkPlan) Epsilon(o Owner) (float64, error) {
+func (p *Plan) Epsilon(o Owner) (float64, error) {
 	if p.Spec.Privacy.Off {
 		return math.Inf(1), nil
 	}
@@ -460,4 +453,78 @@ func (p *NetworkPlan) Epsilon(o Owner) (float64, error) {
 		return 0, err
 	}
 	return loss.Epsilon(p.Spec.Privacy.Budget().Delta), nil
+}
+
+// defaultRetries is how many attempts may be given up where a spec does not say.
+const defaultRetries = 3
+
+// setSum settles a network whose owners add up masked sums: its job is that of one process with the rows of all.
+func (p *Plan) setSum() error {
+	n, of := p.Network, len(p.Owners)
+	for _, field := range []string{"graph", "probability", "edge_list", "schedule", "edges", "rounds", "seed", "method"} {
+		if _, given := p.places[field]; given {
+			return p.fail(field, "found it beside mode: sum; allowed is it in mode: gossip. Every owner takes part in every step, and the method is the spec's")
+		}
+	}
+	_, given := p.places["colluders"]
+	s := &run.Sum{Owner: -1, Colluders: n.Colluders, Retries: defaultRetries}
+	if n.Retries != nil {
+		s.Retries = *n.Retries
+	}
+	spec := *p.Spec
+	if err := p.Job.Allows(run.OfOwners); err != nil {
+		return err
+	}
+	switch {
+	case !given:
+		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
+	case s.Colluders < 0 || s.Colluders > of-2:
+		return p.fail("colluders", "found %d; allowed is 0 to %d: two owners or more have to be honest", s.Colluders, of-2)
+	case s.Retries < 0 || s.Retries > runlog.MostRetries:
+		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, runlog.MostRetries)
+	}
+	for _, o := range p.Owners {
+		s.Names, s.Rows = append(s.Names, o.Name), append(s.Rows, o.Facts.Rows)
+	}
+	j, err := run.PrepareSum(&spec, s)
+	if err != nil {
+		return err
+	}
+	p.Spec, p.Job, p.MethodName = j.Spec, j, j.Spec.MethodName
+	for i := range p.Owners {
+		p.Owners[i].Plan = j.Plan
+	}
+	return nil
+}
+
+// agreeOnSum adds what is the same for all owners who add up masked sums.
+func (p *Plan) agreeOnSum(a *agreement.Agreement) (err error) {
+	s := p.Job.Sum
+	a.Sum = &agreement.Sum{Colluders: s.Colluders, Retries: s.Retries, Output: string(p.Spec.Output), Public: p.Job.Facts}
+	if a.Sum.Method, err = method.Encode(p.Job.Method); err != nil {
+		return err
+	}
+	a.Sum.Plan, err = privacy.MarshalEvent(p.Job.Plan)
+	return err
+}
+
+// sumText prints what a training would cost: both ε.
+func (p *Plan) sumText(w io.Writer) error {
+	s := p.Job.Sum
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "owner\tdeclared rows\n")
+	for i, name := range s.Names {
+		fmt.Fprintf(t, "%s\t%d\n", name, s.Rows[i])
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	loss, err := p.Job.Accountant.Loss(p.Job.Plan, p.Job.Facts.Adjacency)
+	if err != nil {
+		return err
+	}
+	b := p.Spec.Privacy.Budget()
+	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %g.\nAgainst %s: ε = %s at δ = %g.\n", text.Against(s.Colluders), chart.AtMost(loss.Epsilon(b.Delta), 5), b.Delta, text.AgainstAll, chart.AtMost(p.Job.Alone(), 5), b.Delta)
+	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
+	return nil
 }

@@ -196,12 +196,16 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 }
 
 // Pack writes a table packed.
-func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (*data.LoadStats, error) {
+func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (stats *data.LoadStats, err error) {
 	if err := g.ask(ctx, Pack); err != nil {
 		return nil, err
 	}
 	opt.Dropped, opt.Formats = g.Dropped, source.Formats()
-	return data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
+	err = underOneKey(func() (err error) {
+		stats, err = data.Pack(ctx, &admission{gate: g, o: &Opened{purpose: Pack, gate: g}}, schema, src, dst, opt)
+		return err
+	})
+	return stats, err
 }
 
 // Close closes the ledger.

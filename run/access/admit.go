@@ -28,17 +28,28 @@ type admission struct {
 	like    likeness  // of test rows and training rows
 }
 
-// read reads and admits the table. If another process makes the key of row hashes meanwhile, it reads the table again.
+// underOneKey reads a table, and again if another process makes the key of row hashes meanwhile.
+func underOneKey(read func() error) error {
+	err := read()
+	if errors.Is(err, errOtherKey) {
+		err = read()
+	}
+	return err
+}
+
+// read reads and admits the table.
 func (a *admission) read(ctx context.Context, schema *schema.Schema, path string, opt data.Options) error {
 	opt.Formats = source.Formats()
 	var beside []*data.Table
 	for _, t := range a.train {
 		beside = append(beside, t.table)
 	}
-	table, stats, err := data.Read(ctx, a, schema, path, opt, beside...)
-	if errors.Is(err, errOtherKey) {
+	var table *data.Table
+	var stats *data.LoadStats
+	err := underOneKey(func() (err error) {
 		table, stats, err = data.Read(ctx, a, schema, path, opt, beside...)
-	}
+		return err
+	})
 	if err == nil && len(a.encoded) > 0 {
 		if err = a.compareEncoded(table); err != nil {
 			err = errors.Join(err, table.Close())

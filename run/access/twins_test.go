@@ -223,4 +223,20 @@ func TestFirstRunsAtOnce(t *testing.T) {
 	}
 }
 
+// Nor does packing, which keeps its hashes in the packed table.
+func TestFirstPacksAtOnce(t *testing.T) {
+	w := newWorld(t)
+	path, gates := w.file("table.csv", rows(0, 500)), [2]Gate{}
+	for i := range gates {
+		if err := gates[i].ask(t.Context(), Pack); err != nil { // each has a key of its own in memory
+			t.Fatal(err)
+		}
+	}
+	for i := range gates {
+		if _, err := gates[i].Pack(t.Context(), tableSchema(t, "d"), path, filepath.Join(t.TempDir(), "packed"), data.Options{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 var budget = privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}

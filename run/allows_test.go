@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,5 +150,38 @@ func tableOfAxes(t *testing.T, dir string) map[string]string {
 	return map[string]string{
 		"":     write("s.yaml", "dataset: axes\nrows: 1200\n"+head+fmt.Sprintf(columns, "ignore")),
 		"unit": write("u.yaml", "dataset: axes\nunits: 400\nunit: {name: person, rows: 3}\n"+head+fmt.Sprintf(columns, "unit")),
+	}
+}
+
+// What a run has of the axes is asked where their values are: not in the fold, nor around it.
+func TestFoldKnowsNoFeature(t *testing.T) {
+	for _, file := range []string{"fold.go", "session.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			var asks ast.Node
+			switch n := n.(type) {
+			case *ast.IfStmt:
+				asks = n.Cond
+			case *ast.CaseClause:
+				asks = &ast.CompositeLit{Elts: n.List}
+			case *ast.SwitchStmt:
+				if n.Tag != nil {
+					asks = n.Tag
+				}
+			}
+			if asks == nil {
+				return true
+			}
+			ast.Inspect(asks, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Lab", "Seed", "Held", "held", "Sum", "Owner", "Shards", "summer", "pool", "Network", "Off"}, s.Sel.Name) {
+					t.Errorf("%s asks for %s: ask it where its axis is (right.go, source.go, owners.go, holdout.go), or refuse the pair in allows.go", file, s.Sel.Name)
+				}
+				return true
+			})
+			return true
+		})
 	}
 }

@@ -149,7 +149,7 @@ func (s *Session) Load(ctx context.Context) error {
 	if s.counts, err = s.env.Rows.open(ctx, s, gate); err != nil {
 		return err
 	}
-	if spec := s.Job.Spec; spec.Test != "" && s.Job.Owner == nil {
+	if spec := s.Job.Spec; spec.Test != "" {
 		opt := data.Options{Labels: spec.TestLabels}
 		s.env.Rows.beside(&opt)
 		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, spec.Test, opt, s.opened); err != nil {
@@ -157,17 +157,6 @@ func (s *Session) Load(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// purpose is what the training rows are for.
-func (s *Session) purpose() access.Purpose {
-	switch {
-	case s.Job.Spec.Lab:
-		return access.Lab
-	case s.Job.Owner != nil:
-		return access.Party
-	}
-	return access.Train
 }
 
 // writeInfo writes run.json with the ledger's head as it is now.

@@ -213,9 +213,7 @@ func (j *Job) result(e ending, charged int) (r *runlog.Result, err error) {
 		c := runlog.Claim(*e.claim)
 		r.Claim = &c
 	}
-	if j.Owner == nil {
-		r.SampleBound = numerics(j, charged)
-	}
+	r.SampleBound = numerics(j, charged)
 	if !e.finite() {
 		r.Outcome = Diverged
 	}

@@ -105,17 +105,7 @@ func (s *Session) gate(ctx context.Context) (*access.Gate, error) {
 	}
 	g.Void = spec.Void || s.env.Void
 	g.Dropped = Dropped(s.notice, s.admitted || spec.AcceptDropped)
-	switch {
-	case !spec.Lab:
-	case s.Job.Owner != nil:
-		g.Why = "lab run in a network"
-	case spec.Privacy.Off:
-		g.Why = "lab run without noise"
-	case spec.Seed != nil:
-		g.Why = "lab run with seeded noise"
-	default:
-		g.Why = "lab run"
-	}
+	_, g.Why = s.right.purpose()
 	return g, nil
 }
 

@@ -46,7 +46,10 @@ type Guarantee struct {
 // total variation distance t from the ideal change (ε, δ) to (ε, δ + (1+e^ε)·t). A batch takes dim values of
 // noise and, if it is sampled, at most 2³¹ gaps.
 func numerics(j *Job, batches int) string {
-	if j.Spec.Privacy.Off {
+	switch {
+	case j.Owner != nil: // his noise is that of package gossip
+		return ""
+	case j.Spec.Privacy.Off:
 		return "No noise was added."
 	}
 	sums := "Sums are exact integers on a public grid"

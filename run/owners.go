@@ -37,7 +37,7 @@ type Owner struct {
 // As returns the job of one owner in a network of mode gossip, who pays for that plan.
 func (j *Job) As(o Owner, methodName, rows string, facts oracle.Public, plan privacy.Event) *Job {
 	own, spec := *j, *j.Spec
-	spec.MethodName, spec.Data = methodName, rows
+	spec.MethodName, spec.Data, spec.Test, spec.TestLabels = methodName, rows, "", "" // the model is the mean of all owners'
 	own.Spec, own.Facts, own.Plan, own.Owner = &spec, facts, plan, &o
 	own.Warnings = own.cautions()
 	return &own
@@ -230,4 +230,12 @@ func (j *Job) SumSizes() (batches, numbers int) {
 		return n
 	})
 	return batches, method.MostNumbers(j.Method, j.Facts)
+}
+
+// join takes the pace out of the record of a run that ends. An owner's journal has none.
+func (s *Session) join(rec *runlog.Record) error {
+	if s.Info.Network != "" {
+		return nil
+	}
+	return s.disk().Join(s.Dir, rec)
 }

@@ -175,9 +175,6 @@ func (s *Session) loaded(ctx context.Context) error {
 
 // finishAgain ends a run that was killed before its settlement, or after it. Nothing is left to train.
 func (s *Session) finishAgain(ctx context.Context) error {
-	if s.Info.Network != "" {
-		return inputError("", "%s: is an owner's part of a network; allowed is `sotto node` with this directory", s.Dir)
-	}
 	if _, err := s.SettleAgain(ctx); err != nil {
 		return err
 	}
@@ -195,23 +192,12 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	}
 	_, err := s.disk().FS.Stat(filepath.Join(s.Dir, runlog.ReportFile))
 	missing := os.IsNotExist(err)
-	if s.Info.Lab {
-		if !missing {
-			return nil, nil
-		}
+	switch ended, sealed, err := s.right.settled(ctx); {
+	case err != nil:
+		return nil, err
+	case ended && missing && !sealed:
 		return nil, s.report(ctx)
-	}
-	if err := s.openLedger(ctx); err != nil {
-		return nil, err
-	}
-	known, err := s.ledger.Run(ctx, s.Info.ID)
-	if err != nil {
-		return nil, err
-	}
-	if known.State == ledger.StateSettled {
-		if _, sealed := known.Settlement.Seal[runlog.ReportFile]; missing && !sealed { // of an earlier version, which wrote it last
-			return nil, s.report(ctx)
-		}
+	case ended:
 		return nil, nil
 	}
 	return s.settleDir(ctx)

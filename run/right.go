@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -26,6 +27,8 @@ import (
 // The order of a start is made for crashes: directory, token, run.json, reservation, ready, rows. The directory comes before the
 // ledger, so that after a crash between the two either nothing is reserved, or the directory has what a resume needs.
 type right interface {
+	// purpose is what the rows are opened for, and why, where the ledger says it.
+	purpose() (access.Purpose, string)
 	// begin makes it for a new run. begun says that the ledger may know the run, so that its directory stays.
 	begin(context.Context) (begun bool, err error)
 	// holds checks, before any row is read, that a directory is that of such a run.
@@ -36,8 +39,12 @@ type right interface {
 	reach(ctx context.Context, batches int, charged []ledger.Charges) error
 	// settle ends it for the charges of a run log, and seals the directory.
 	settle(context.Context, *runlog.Record) error
+	// settled says whether it has ended, and whether what ended it has sealed the report.
+	settled(context.Context) (ended, sealed bool, err error)
 	// same says whether the open table is the one that the run began with.
 	same(context.Context) error
+	// life is what the report says of the dataset's; nil: nothing.
+	life(context.Context) (*ledger.History, error)
 }
 
 // setRight sets the session's, which a directory's run.json or a spec says.
@@ -56,6 +63,13 @@ func (j *Job) redraws() bool { return j.Spec.Seed != nil && j.Sum == nil }
 type reservation struct {
 	s     *Session
 	token string
+}
+
+func (r *reservation) purpose() (access.Purpose, string) {
+	if r.s.Job.Owner != nil {
+		return access.Party, ""
+	}
+	return access.Train, ""
 }
 
 func (r *reservation) begin(ctx context.Context) (begun bool, err error) {
@@ -188,6 +202,25 @@ func (r *reservation) settle(ctx context.Context, log *runlog.Record) error {
 	return s.ledger.Settle(ctx, info.ID, r.token, ledger.Settlement{Batches: log.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
 }
 
+func (r *reservation) settled(ctx context.Context) (ended, sealed bool, err error) {
+	if err := r.s.openLedger(ctx); err != nil {
+		return false, false, err
+	}
+	known, err := r.s.ledger.Run(ctx, r.s.Info.ID)
+	if err != nil || known.State != ledger.StateSettled {
+		return false, false, err
+	}
+	_, sealed = known.Settlement.Seal[runlog.ReportFile] // earlier versions wrote the report last
+	return true, sealed, nil
+}
+
+func (r *reservation) life(ctx context.Context) (*ledger.History, error) {
+	if r.s.ledger == nil {
+		return nil, nil
+	}
+	return r.s.ledger.History(ctx, r.s.Info.Dataset, nil)
+}
+
 // ledgerCharges converts the charges of a directory to the ledger's type.
 func ledgerCharges(events []runlog.Charges) []ledger.Charges {
 	all := make([]ledger.Charges, len(events))
@@ -220,6 +253,18 @@ type labAccess struct{ s *Session }
 
 // recordedLab is the warning in a lab run's run.json.
 const recordedLab = "this lab run stands in the ledger of the dataset as not private; its lifetime statement says so from now on"
+
+func (l labAccess) purpose() (access.Purpose, string) {
+	switch spec := l.s.Job.Spec; {
+	case l.s.Job.Owner != nil:
+		return access.Lab, "lab run in a network"
+	case spec.Privacy.Off:
+		return access.Lab, "lab run without noise"
+	case spec.Seed != nil:
+		return access.Lab, "lab run with seeded noise"
+	}
+	return access.Lab, "lab run"
+}
 
 func (l labAccess) begin(context.Context) (bool, error) {
 	l.s.Info.Warnings = append(l.s.Info.Warnings, recordedLab)
@@ -263,6 +308,10 @@ func (l labAccess) same(ctx context.Context) error {
 func (labAccess) reach(context.Context, int, []ledger.Charges) error { return nil }
 
 func (labAccess) settle(context.Context, *runlog.Record) error { return nil }
+
+func (labAccess) settled(context.Context) (ended, sealed bool, err error) { return true, false, nil }
+
+func (labAccess) life(context.Context) (*ledger.History, error) { return nil, nil }
 
 func (s *Session) noLabRun() error {
 	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.Dir, runlog.InfoFile))

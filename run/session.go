@@ -79,10 +79,7 @@ func NewSession(job *Job, env Env, dir string, begun bool) *Session {
 // Open opens the oracle over the table of Take. The oracle writes to journal, and first is the number of its
 // first batch.
 func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
-	t := Trainer{Job: s.Job, Table: s.rows, Summer: s.summer, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
-	if s.pool != nil {
-		t.Pool = s.pool
-	}
+	t := Trainer{Job: s.Job, Table: s.rows, Summer: s.summer, Pool: s.pool, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
 	return t.Open()
 }
 
@@ -311,25 +308,15 @@ func (s *Session) settle(ctx context.Context, rec *runlog.Record) error {
 	return err
 }
 
-// join takes the pace out of the record of a run that ends. An owner's journal has none.
-func (s *Session) join(rec *runlog.Record) error {
-	if s.Info.Network != "" {
-		return nil
-	}
-	return s.disk().Join(s.Dir, rec)
-}
-
 // report writes the page for people, which the settlement seals with the other files.
-func (s *Session) report(ctx context.Context) (err error) {
+func (s *Session) report(ctx context.Context) error {
 	s.closeTables() // frees memory for the report, which needs no rows
 	if s.env.Report == nil {
 		return nil
 	}
-	var life *ledger.History
-	if s.ledger != nil && !s.Info.Lab {
-		if life, err = s.ledger.History(ctx, s.Info.Dataset, nil); err != nil {
-			return err
-		}
+	life, err := s.right.life(ctx)
+	if err != nil {
+		return err
 	}
 	return s.env.Report(s.Dir, life)
 }

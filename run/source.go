@@ -58,7 +58,8 @@ func (table) open(ctx context.Context, s *Session, gate *access.Gate) (counts ma
 	if begins {
 		facts.Bytes, facts.Short = s.Job.Bytes(), s.Job.Short()
 	}
-	if s.opened, err = gate.Open(ctx, s.purpose(), s.Job.Schema, file, s.Job.RowOptions()); err != nil {
+	purpose, _ := s.right.purpose()
+	if s.opened, err = gate.Open(ctx, purpose, s.Job.Schema, file, s.Job.RowOptions()); err != nil {
 		return nil, err
 	}
 	switch {
@@ -155,7 +156,8 @@ func (sh *Shards) open(ctx context.Context, s *Session, gate *access.Gate) (map[
 	if n := all.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
 		return nil, inputError("", "%s: found %d in %s together; under replace-one there must be exactly %d, the number in the schema", s.Job.Schema.Counted(), n, shardsOf(len(all.Digests())), s.Job.Facts.Rows)
 	}
-	if s.opened, err = gate.Remote(ctx, s.purpose(), s.Job.Schema, together(all.Digests()), all.Digests(), all.Compared(), all.Units()); err != nil {
+	purpose, _ := s.right.purpose()
+	if s.opened, err = gate.Remote(ctx, purpose, s.Job.Schema, together(all.Digests()), all.Digests(), all.Compared(), all.Units()); err != nil {
 		all.Refuse(ctx)
 	}
 	s.summer = all

@@ -149,7 +149,7 @@ func recordsOf(t interface{ Fatalf(string, ...any) }, path string, format *schem
 				break
 			}
 			switch {
-			case fault.Found != "" && strings.Contains(fault.Found, "not text"):
+			case fault.Found != "" && (strings.Contains(fault.Found, "not text") || strings.Contains(fault.Found, "UTF-16")):
 				out = append(out, fmt.Sprint(p.n, " not text"))
 				continue
 			case fault.Found == "":

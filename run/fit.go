@@ -149,10 +149,10 @@ func (s *Session) Load(ctx context.Context) error {
 	if s.counts, err = s.env.Rows.open(ctx, s, gate); err != nil {
 		return err
 	}
-	if spec := s.Job.Spec; spec.Test != "" {
-		opt := data.Options{Labels: spec.TestLabels}
+	if test := s.Job.test(); test != "" {
+		opt := data.Options{Labels: s.Job.Spec.TestLabels}
 		s.env.Rows.beside(&opt)
-		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, spec.Test, opt, s.opened); err != nil {
+		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, test, opt, s.opened); err != nil {
 			return err
 		}
 	}

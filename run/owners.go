@@ -37,7 +37,7 @@ type Owner struct {
 // As returns the job of one owner in a network of mode gossip, who pays for that plan.
 func (j *Job) As(o Owner, methodName, rows string, facts oracle.Public, plan privacy.Event) *Job {
 	own, spec := *j, *j.Spec
-	spec.MethodName, spec.Data, spec.Test, spec.TestLabels = methodName, rows, "", "" // the model is the mean of all owners'
+	spec.MethodName, spec.Data = methodName, rows
 	own.Spec, own.Facts, own.Plan, own.Owner = &spec, facts, plan, &o
 	own.Warnings = own.cautions()
 	return &own
@@ -95,24 +95,31 @@ func (alone) Ready(context.Context) error { return nil }
 func (alone) Pool(PoolState) (Pool, error) { return nil, nil }
 
 // errAlone refuses the run of an owner without the others.
-var errAlone = errors.New("it goes on only with all of them: repeat `sotto node` with the same --dir")
+var errAlone = errors.New("is the run of an owner who adds up sums with others, and goes on only with all of them: repeat `sotto node` with the same --dir")
 
 // together checks that the job of one of several owners has the others.
 func (e *Env) together(j *Job) error {
-	if _, single := e.Owners.(alone); single && j.Sum != nil {
-		return fmt.Errorf("is the run of %s, one of %d owners who add up their sums; %w", j.Sum.Name(), len(j.Sum.Names), errAlone)
+	_, single := e.Owners.(alone)
+	switch {
+	case !single || j.Sum == nil:
+		return nil
+	case j.Sum.Owner < 0: // the job of all
+		return errAlone
 	}
-	return nil
+	return fmt.Errorf("is the run of %s, one of %d owners: %w", j.Sum.Name(), len(j.Sum.Names), errAlone)
 }
 
 // openPool opens the pool of a run with that run log. A part leaves this process once it is in the pool's journal, so its charge is
 // durable and in the ledger before it is made (runlog.Writer.AtOnce).
-func (s *Session) openPool(log *runlog.Record) (err error) {
-	s.pool, err = s.env.Owners.Pool(PoolState{
+func (s *Session) openPool(log *runlog.Record) error {
+	p, err := s.env.Owners.Pool(PoolState{
 		Disk: s.disk().Disk, Path: filepath.Join(s.Dir, runlog.SumsFile), Run: s.Info.ID, Charged: log.Charged(), Released: log.Released,
 	})
-	s.writer.AtOnce = s.pool != nil
-	return err
+	if err != nil { // beside it p may be a nil pointer
+		return err
+	}
+	s.pool, s.writer.AtOnce = p, p != nil
+	return nil
 }
 
 // endPool ends what the owners release together.
@@ -132,6 +139,14 @@ func (s *Session) closePool() error {
 	return p.Close()
 }
 
+// test is the table that the run scores its model on; "": none. In mode gossip an owner scores none: the model is the mean of all owners'.
+func (j *Job) test() string {
+	if j.Owner != nil {
+		return ""
+	}
+	return j.Spec.Test
+}
+
 // own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those of all.
 func (j *Job) own() int {
 	if j.Sum != nil {
@@ -146,6 +161,7 @@ func (s *Session) TakeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.setRight(s.Info.Lab)
 	if err := s.right.takeOver(ctx, log); err != nil {
 		return err
 	}
@@ -207,7 +223,7 @@ func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
 
 // notSummed refuses the job's method.
 func (j *Job) notSummed() error {
-	return &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; allowed are methods that ask for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as their plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
+	return &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; choose a method that asks for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as its plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
 }
 
 // Alone is the ε of the plan against all other owners together, or if masks were broken, at the spec's δ.

@@ -62,7 +62,7 @@ func (s *Session) enter() (err error) {
 	if s.unlock, err = s.disk().lockDir(s.Dir); err != nil {
 		return &InputError{"", err}
 	}
-	if s.Info, err = s.disk().ReadInfo(s.Dir); err != nil { // now nobody else writes it
+	if s.Info, err = s.disk().ReadInfo(s.Dir); err != nil { // again: no other process writes it now
 		return &InputError{"", err}
 	}
 	s.setRight(s.Info.Lab)
@@ -190,6 +190,7 @@ func (s *Session) SettleAgain(ctx context.Context) (*runlog.Record, error) {
 	if s.Info.Result == nil {
 		return nil, s.noResult()
 	}
+	s.setRight(s.Info.Lab)
 	_, err := s.disk().FS.Stat(filepath.Join(s.Dir, runlog.ReportFile))
 	missing := os.IsNotExist(err)
 	switch ended, sealed, err := s.right.settled(ctx); {

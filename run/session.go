@@ -39,10 +39,9 @@ type Session struct {
 	rows     *data.Table
 	held     *data.Table // the part that is held out; nil: none
 	test     *data.Table
-	summer   private.Summer // has the rows instead of train; nil: none
+	summer   private.Summer // of workers, who have the rows; nil: none
 	pool     Pool           // of all owners; nil: the run releases its own sums
 	before   float64        // the part of a filter's limit that was charged by then
-	stepped  int            // steps done
 	admitted bool           // the table was read for this run before
 	unlock   func()
 }
@@ -158,10 +157,10 @@ func (s *Session) fold(ctx context.Context, known history, meter account.Meter, 
 	if err != nil {
 		return end, inputError("", "%s: %v", s.Dir, err)
 	}
-	replays := known.released
+	replays, stepped := known.released, 0
 	if at != nil {
 		replays -= at.Released
-		s.stepped = at.Step
+		stepped = at.Step
 	}
 	recorded, most := len(known.Steps), method.MaxSteps(s.Job.Method)
 	if f, ok := s.Job.Plan.(privacy.Filtered); ok {
@@ -170,17 +169,17 @@ func (s *Session) fold(ctx context.Context, known history, meter account.Meter, 
 	start := time.Now()
 	s.writer.Durable = func(steps []runlog.Step) { s.progress(steps[len(steps)-1].T, most, recorded, start) }
 	o, done := known.oracle(s.Job, at, meter, afterReplay{asked, func() error {
-		if s.stepped < recorded {
-			return inputError("", "%s: is damaged: %s holds %d steps, and the releases that can be read give %d; use a copy of the directory, or settle it with `sotto ledger settle`", s.Dir, runlog.StepsFile, recorded, s.stepped)
+		if stepped < recorded {
+			return inputError("", "%s: is damaged: %s holds %d steps, and the releases that can be read give %d; use a copy of the directory, or settle it with `sotto ledger settle`", s.Dir, runlog.StepsFile, recorded, stepped)
 		}
 		return nil
 	}})
 	defer done()
 	return walk.fold(ctx, o, func(st method.Step) error {
-		if st.T > recorded && st.T > s.stepped {
+		if st.T > recorded && st.T > stepped {
 			s.writer.Step(runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
 		}
-		s.stepped = st.T
+		stepped = st.T
 		due := s.Job.StateEvery > 0 && st.Kept != nil && st.Status == method.Running && st.T%s.Job.StateEvery == 0 && st.T < most
 		if !due || o.Replayed() < replays { // a state before the end of the replay was saved already
 			return nil

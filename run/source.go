@@ -133,6 +133,7 @@ func (sh *Shards) has(_ *Job, info *runlog.Info, _ string) error {
 
 // open waits for all shards and asks for their content's digests.
 func (sh *Shards) open(ctx context.Context, s *Session, gate *access.Gate) (map[string]int, error) {
+	s.Job.Facts.Bytes, s.Job.Facts.Short = false, false
 	terms, err := s.Job.Terms()
 	if err != nil {
 		return nil, err

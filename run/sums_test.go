@@ -945,6 +945,12 @@ func TestOwnerInfo(t *testing.T) {
 	if _, _, err := Fit(t.Context(), job, Env{}); !errors.Is(err, errAlone) {
 		t.Errorf("trained alone: %v", err)
 	}
+	all := *job
+	all.Sum = new(*job.Sum)
+	all.Sum.Owner = -1
+	if _, _, err := Fit(t.Context(), &all, Env{}); !errors.Is(err, errAlone) {
+		t.Errorf("trained as all: %v", err)
+	}
 	// The directory is of that owner's run of that spec.
 	info.Data = job.Spec.Data
 	if err := runlog.WriteInfo(dir, info); err != nil {
@@ -960,6 +966,33 @@ func TestOwnerInfo(t *testing.T) {
 	}
 	if _, err := Began(job); !isInput(err) || !strings.Contains(err.Error(), "another network") {
 		t.Errorf("a run with others: %v", err)
+	}
+}
+
+// withoutPool are owners whose pool does not open.
+type withoutPool struct{ *sumMember }
+
+func (withoutPool) Ready(context.Context) error { return nil }
+
+func (withoutPool) Pool(PoolState) (Pool, error) {
+	var none *pool.Pool
+	return none, errWithoutPool
+}
+
+var errWithoutPool = errors.New("no pool")
+
+// A pool that does not open ends the run; its budget stays reserved.
+func TestPoolThatDoesNotOpen(t *testing.T) {
+	n := newSumNetwork(t, sumSpecs(t, "add-or-remove", "{name: sgd, steps: 2}", 0), sumMounts())
+	m := n.members[0]
+	job, err := m.job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := m.env()
+	env.Owners = withoutPool{m}
+	if _, dir, err := Fit(t.Context(), job, env); !errors.Is(err, errWithoutPool) || dir != simDir {
+		t.Errorf("%s: %v", dir, err)
 	}
 }
 

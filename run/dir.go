@@ -25,7 +25,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		if entries, err := s.disk().FS.ReadDir(dir); err != nil {
 			return fail("%v", err)
 		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == lockFile || !s.Job.mayBegin(e.Name()) }) {
-			return fail("%s exists and is not empty; allowed is a new or an empty directory", dir)
+			return fail("%s exists and is not empty; give a new or an empty directory", dir)
 		}
 	}
 	removeDirs := func() { // those that are still empty
@@ -64,7 +64,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	// Another run may have begun and ended here before this process got the lock.
 	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !s.Job.mayBegin(e.Name()) }) {
 		s.unlockDir()
-		return fail("%s is another run's; allowed is a new or an empty directory", dir)
+		return fail("%s is another run's; give a new or an empty directory", dir)
 	}
 	return undo, nil
 }

@@ -81,7 +81,7 @@ func reachLedger(ctx context.Context, where string, open func(context.Context, s
 	case errors.Is(err, os.ErrNotExist) && where == "":
 		return nil, &InputError{"", ErrNoLedger}
 	case errors.Is(err, os.ErrNotExist) && !strings.Contains(where, "://"):
-		return nil, inputError("", "ledger %s: is not there; allowed is one that a run or `sotto ledger budget` has made", where)
+		return nil, inputError("", "ledger %s: is not there; give one that a run or `sotto ledger budget` has made", where)
 	case postgres.IsURL(where) || ctx.Err() != nil:
 		return nil, err
 	}

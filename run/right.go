@@ -403,7 +403,7 @@ func ReservationOf(dir string) (r ledger.Reservation, err error) {
 		return r, &InputError{"", err}
 	}
 	if info.Lab {
-		return r, inputError(dir, "found a lab run, which reserves nothing; allowed is one that was charged")
+		return r, inputError(dir, "found a lab run, which reserves nothing; give one that was charged")
 	}
 	r = ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Shares: info.Shares()}
 	r.Plan, err = info.PlanEvent()

@@ -101,17 +101,17 @@ const modeGossip = "gossip"
 func (p *Plan) set() error {
 	summed := p.Spec.Summed()
 	if !summed && p.Network.Mode != "" && p.Network.Mode != modeGossip {
-		return p.fail("mode", "found %q; allowed are %s and %s", p.Network.Mode, modeGossip, run.ModeSum)
+		return p.fail("mode", "found %q; choose %s or %s", p.Network.Mode, modeGossip, run.ModeSum)
 	}
-	for field, allowed := range map[string]string{
-		"method": "the block method of network", "output": "none: the methods of network say which parameters become the model", "out": "none: --dir says where an owner writes",
-		"holdout": "none: owners keep no rows back, and score no model",
+	for field, instead := range map[string]string{
+		"method": "use the block method of network", "output": "leave it out: the methods of network say which parameters become the model", "out": "leave it out: --dir says where an owner writes",
+		"holdout": "leave it out: owners keep no rows back, and score no model",
 	} {
 		if summed && (field == "method" || field == "output") {
 			continue
 		}
 		if p.Spec.Has(field) {
-			return &run.InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; allowed is %s", field, allowed)}
+			return &run.InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; %s", field, instead)}
 		}
 	}
 	schema, err := p.Spec.LoadSchema()
@@ -129,7 +129,7 @@ func (p *Plan) set() error {
 	}
 	for _, field := range []string{"colluders", "retries"} {
 		if _, given := p.places[field]; given {
-			return p.fail(field, "found it in mode: gossip; allowed is it beside mode: sum")
+			return p.fail(field, "found it in mode: gossip; set it only beside mode: sum")
 		}
 	}
 	if err := p.setSchedule(); err != nil {
@@ -156,31 +156,31 @@ func (p *Plan) setOwners() error {
 		}
 	}
 	if ways != 1 {
-		return p.fail("owners", "found %d ways to tell whose a row is; allowed is one of owners (a number), column and files", ways)
+		return p.fail("owners", "found %d ways to tell whose a row is; give one of owners (a number), column and files", ways)
 	}
 	if len(n.Files) == 0 && p.Spec.Data == "" && !p.apart {
-		return p.fail("owners", "found no table to divide; allowed is the spec's field data, or files")
+		return p.fail("owners", "found no table to divide; set the spec's field data, or files")
 	}
 	rows := 0 // default of each owner
 	switch {
 	case len(n.Files) > 0:
 		if p.Spec.Data != "" {
-			return p.fail("files", "found them beside data; allowed is one of both")
+			return p.fail("files", "found them beside data; give one of them")
 		}
 		rows = s.Rows
 		for _, f := range n.Files {
 			name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
 			if slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
-				return p.fail("files", "found two of the name %q; allowed are names that tell owners apart: each has credentials by its own", name)
+				return p.fail("files", "found two of the name %q; give each owner a name of its own, as its credentials are named by it", name)
 			}
 			p.Owners = append(p.Owners, Owner{Name: name})
 		}
 	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
-		return p.fail("owners", "found rows of one table under replace-one; allowed are files: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
+		return p.fail("owners", "found rows of one table under replace-one; give files instead: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
 	case n.Column != "":
 		at := slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Name == n.Column })
 		if at < 0 || s.Columns[at].Type != schema.TypeCategorical {
-			return p.fail("column", "found %q; allowed is a categorical column of the schema", n.Column)
+			return p.fail("column", "found %q; choose a categorical column of the schema", n.Column)
 		}
 		for _, level := range s.Columns[at].Levels {
 			p.Owners = append(p.Owners, Owner{Name: level})
@@ -190,7 +190,7 @@ func (p *Plan) setOwners() error {
 		rows = s.Rows / len(p.Owners)
 	default:
 		if n.Owners < 2 || n.Owners > 10_000 {
-			return p.fail("owners", "found %d; allowed is 2 to 10000", n.Owners)
+			return p.fail("owners", "found %d; write a whole number from 2 to 10000", n.Owners)
 		}
 		for i := range n.Owners {
 			p.Owners = append(p.Owners, Owner{Name: fmt.Sprintf("owner %d", i+1)})
@@ -198,9 +198,9 @@ func (p *Plan) setOwners() error {
 		rows = s.Rows / n.Owners
 	}
 	if k := len(p.Owners); k < 2 {
-		return p.fail("owners", "found %d; allowed is 2 or more", k)
+		return p.fail("owners", "found %d; a network needs 2 or more", k)
 	} else if len(n.Rows) > 1 && len(n.Rows) != k {
-		return p.fail("rows", "found %d numbers for %d owners; allowed is one number for each, or one for all", len(n.Rows), k)
+		return p.fail("rows", "found %d numbers for %d owners; write one number for each, or one for all", len(n.Rows), k)
 	}
 	for i := range p.Owners {
 		o := &p.Owners[i]
@@ -210,7 +210,7 @@ func (p *Plan) setOwners() error {
 			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
 		}
 		if o.Facts.Rows < 1 {
-			return p.fail("rows", "found %d for %s; allowed is 1 or more: training divides by a public row count that a person writes", o.Facts.Rows, o.Name)
+			return p.fail("rows", "found %d for %s; write 1 or more, as training divides by a public row count that a person writes", o.Facts.Rows, o.Name)
 		}
 	}
 	return nil
@@ -233,26 +233,26 @@ func (p *Plan) setSchedule() error {
 		g = gossip.Grid(k)
 	case "random":
 		if !(n.Probability > 0 && n.Probability <= 1) {
-			return p.fail("probability", "found %v; allowed is any number above 0 and up to 1", n.Probability)
+			return p.fail("probability", "found %v; choose a number above 0 and up to 1", n.Probability)
 		}
 		g = gossip.Random(k, n.Probability, n.Seed)
 	case "file":
 		f, err := readfile.Open(n.EdgeList)
 		if err != nil {
-			return p.fail("edge_list", "found no file to read; allowed is a file of lines with two owners' numbers, from 0")
+			return p.fail("edge_list", "found no file to read; give a file of lines with two owners' numbers, from 0")
 		}
 		defer f.Close()
 		if g, err = gossip.ReadGraph(f, k); err != nil {
 			return p.fail("edge_list", "%w", err)
 		}
 	default:
-		return p.fail("graph", "found %q; allowed are complete, ring, path, grid, random, file", n.Graph)
+		return p.fail("graph", "found %q; choose complete, ring, path, grid, random or file", n.Graph)
 	}
 	if n.Graph != "random" && n.Probability != 0 {
-		return p.fail("probability", "found %v; allowed only for a random graph", n.Probability)
+		return p.fail("probability", "found %v; set it only for a random graph", n.Probability)
 	}
 	if n.Graph != "file" && p.places["edge_list"] != "" {
-		return p.fail("edge_list", "found it; allowed only with graph: file")
+		return p.fail("edge_list", "found it; set it only with graph: file")
 	}
 	if err := g.Validate(); err != nil {
 		return p.fail("graph", "%w", err)
@@ -262,7 +262,7 @@ func (p *Plan) setSchedule() error {
 		s.Kind = gossip.Matching
 	}
 	if s.Rounds < 0 {
-		return p.fail("rounds", "found %d; allowed is 1 or more", s.Rounds)
+		return p.fail("rounds", "found %d; write a whole number of 1 or more", s.Rounds)
 	}
 	if s.Count == 0 && s.Kind != gossip.All {
 		s.Count = max(1, min(k/2, len(g.Edges)))
@@ -307,7 +307,7 @@ func (p *Plan) setMethods() error {
 	activations, rows := make([]int, len(p.Owners)), make([]int, len(p.Owners))
 	for i, o := range p.Owners {
 		if o.Activations == 0 {
-			return p.fail("rounds", "found %d, in which %s never speaks; allowed are more rounds", p.Schedule.Rounds, o.Name)
+			return p.fail("rounds", "found %d, in which %s never speaks; choose more rounds", p.Schedule.Rounds, o.Name)
 		}
 		activations[i], rows[i] = o.Activations, o.Facts.Rows
 	}
@@ -463,7 +463,7 @@ func (p *Plan) setSum() error {
 	n, of := p.Network, len(p.Owners)
 	for _, field := range []string{"graph", "probability", "edge_list", "schedule", "edges", "rounds", "seed", "method"} {
 		if _, given := p.places[field]; given {
-			return p.fail(field, "found it beside mode: sum; allowed is it in mode: gossip. Every owner takes part in every step, and the method is the spec's")
+			return p.fail(field, "found it beside mode: sum; leave it out: it is for mode: gossip. Every owner takes part in every step, and the method is the spec's")
 		}
 	}
 	_, given := p.places["colluders"]
@@ -479,9 +479,9 @@ func (p *Plan) setSum() error {
 	case !given:
 		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
 	case s.Colluders < 0 || s.Colluders > of-2:
-		return p.fail("colluders", "found %d; allowed is 0 to %d: two owners or more have to be honest", s.Colluders, of-2)
+		return p.fail("colluders", "found %d; write a number from 0 to %d, as two owners or more have to be honest", s.Colluders, of-2)
 	case s.Retries < 0 || s.Retries > runlog.MostRetries:
-		return p.fail("retries", "found %d; allowed is 0 to %d", s.Retries, runlog.MostRetries)
+		return p.fail("retries", "found %d; write a number from 0 to %d", s.Retries, runlog.MostRetries)
 	}
 	for _, o := range p.Owners {
 		s.Names, s.Rows = append(s.Names, o.Name), append(s.Rows, o.Facts.Rows)

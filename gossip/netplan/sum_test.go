@@ -80,7 +80,7 @@ func TestSumRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ network, rest, want string }{
 		"unknown mode":     {"mode: add", "", `mode: found "add"`},
 		"no colluders":     {"mode: sum", "", "colluders: it is missing"},
-		"nobody honest":    {"mode: sum, colluders: 9", "", "colluders: found 9; allowed is 0 to 8"},
+		"nobody honest":    {"mode: sum, colluders: 9", "", "colluders: found 9; write a number from 0 to 8"},
 		"negative":         {"mode: sum, colluders: 1, retries: -1", "", "retries: found -1"},
 		"a graph":          {"mode: sum, colluders: 1, graph: ring", "", "graph: found it beside mode: sum"},
 		"a gossip method":  {"mode: sum, colluders: 1, method: dda", "", "method: found it beside mode: sum"},

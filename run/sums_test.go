@@ -983,6 +983,7 @@ var errWithoutPool = errors.New("no pool")
 
 // A pool that does not open ends the run; its budget stays reserved.
 func TestPoolThatDoesNotOpen(t *testing.T) {
+	race.Skip(t)
 	n := newSumNetwork(t, sumSpecs(t, "add-or-remove", "{name: sgd, steps: 2}", 0), sumMounts())
 	m := n.members[0]
 	job, err := m.job()

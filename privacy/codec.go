@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -40,6 +42,117 @@ type wire struct {
 	Retries   *int              `json:"retries,omitempty"`
 }
 
+// A form is the stored form of one event while it is written or read.
+type form struct {
+	wire
+	read    bool
+	missing error    // read: the last field of the type that the wire lacks
+	inner   *Event   // where the event holds what Of stores
+	among   *[]Event // where it holds what Parts stores
+}
+
+// field is a field that all events of a type have, on the wire and in the event. Writing points the wire to
+// it. Reading moves it from the wire to the event, so that fields of other types remain.
+func field[T any](f *form, name string, stored **T, own *T) {
+	switch {
+	case !f.read:
+		*stored = own
+	case *stored == nil:
+		f.missing = fmt.Errorf("event %q: field %q is missing", f.Event, name)
+	default:
+		*own, *stored = **stored, nil
+	}
+}
+
+// A kind is a type of event under its stored name.
+type kind struct {
+	name string
+	of   reflect.Type
+	// visit visits the fields of e, or of a new event if e is nil, and returns where that event is.
+	visit func(e Event, f *form) func() Event
+}
+
+func kindOf[E Event](name string, fields func(f *form, e *E)) kind {
+	return kind{name, reflect.TypeFor[E](), func(e Event, f *form) func() Event {
+		own, _ := e.(E)
+		fields(f, &own)
+		return func() Event { return own }
+	}}
+}
+
+// kinds lists every type of event: the one place that says how it is written and read.
+var kinds = []kind{
+	kindOf("gaussian", func(f *form, e *Gaussian) { field(f, "sigma", &f.Sigma, &e.Sigma) }),
+	kindOf("gaussian-sum", func(f *form, e *GaussianSum) {
+		field(f, "presence", &f.Presence, &e.Presence)
+		field(f, "replacement", &f.Replaced, &e.Replacement)
+	}),
+	kindOf("laplace", func(f *form, e *Laplace) { field(f, "scale", &f.Scale, &e.Scale) }),
+	kindOf("pure", func(f *form, e *PureDP) { field(f, "epsilon", &f.Epsilon, &e.Epsilon) }),
+	kindOf("above-threshold", func(f *form, e *AboveThreshold) {
+		field(f, "threshold", &f.Threshold, &e.Threshold)
+		field(f, "query", &f.Query, &e.Query)
+		field(f, "max", &f.Max, &e.Max)
+	}),
+	kindOf("select", func(f *form, e *Select) { field(f, "epsilon", &f.Epsilon, &e.Epsilon) }),
+	kindOf("approximate", func(f *form, e *ApproxDP) {
+		field(f, "epsilon", &f.Epsilon, &e.Epsilon)
+		field(f, "delta", &f.Delta, &e.Delta)
+	}),
+	kindOf("poisson", func(f *form, e *PoissonSampled) {
+		field(f, "rate", &f.Rate, &e.Rate)
+		f.inner = &e.Of
+	}),
+	kindOf("fixed", func(f *form, e *FixedSampled) {
+		field(f, "m", &f.M, &e.M)
+		field(f, "n", &f.N, &e.N)
+		f.inner = &e.Of
+	}),
+	kindOf("allocated", func(f *form, e *Allocated) {
+		field(f, "batches", &f.Batches, &e.Batches)
+		f.inner = &e.Of
+	}),
+	kindOf("parallel", func(f *form, e *Parallel) {
+		name := e.Name()
+		field(f, "part", &f.Part, &name)
+		*e = parallel(name, e.Of)
+		f.inner = &e.Of
+	}),
+	kindOf("shared", func(f *form, e *Shared) {
+		field(f, "owners", &f.Owners, &e.Owners)
+		field(f, "colluders", &f.Colluders, &e.Colluders)
+		f.inner = &e.Of
+	}),
+	kindOf("retried", func(f *form, e *Retried) {
+		field(f, "retries", &f.Retries, &e.Retries)
+		f.inner = &e.Of
+	}),
+	kindOf("continued", func(f *form, e *Continued) {}),
+	kindOf("repeated", func(f *form, e *Repeated) {
+		field(f, "count", &f.Count, &e.Count)
+		f.inner = &e.Of
+	}),
+	kindOf("composed", func(f *form, e *Composed) { f.among = (*[]Event)(e) }),
+	kindOf("tuned", func(f *form, e *Tuned) {
+		field(f, "eta", &f.Eta, &e.Eta)
+		field(f, "gamma", &f.Gamma, &e.Gamma)
+		f.among = &e.Among
+	}),
+	kindOf("not-private", func(f *form, e *NonPrivate) {
+		if !f.read || f.Why != nil { // a reason may be missing
+			field(f, "why", &f.Why, &e.Why)
+		}
+	}),
+	kindOf("filtered", func(f *form, e *Filtered) {
+		field(f, "epsilon", &f.Epsilon, &e.Epsilon)
+		field(f, "delta", &f.Delta, &e.Delta)
+		field(f, "currency", &f.Currency, &e.Currency)
+		if e.Currency == InRDP {
+			field(f, "order", &f.Order, &e.Order)
+		}
+	}),
+}
+
 // MarshalEvent writes the canonical form of a valid event: equal events give
 // equal bytes.
 func MarshalEvent(e Event) ([]byte, error) {
@@ -56,71 +169,31 @@ func marshalEvent(e Event, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("event: nested deeper than %d", maxDepth)
 	}
-	var w wire
-	var err error
-	switch e := e.(type) {
-	case Gaussian:
-		w = wire{Event: "gaussian", Sigma: &e.Sigma}
-	case GaussianSum:
-		w = wire{Event: "gaussian-sum", Presence: &e.Presence, Replaced: &e.Replacement}
-	case Laplace:
-		w = wire{Event: "laplace", Scale: &e.Scale}
-	case PureDP:
-		w = wire{Event: "pure", Epsilon: &e.Epsilon}
-	case AboveThreshold:
-		w = wire{Event: "above-threshold", Threshold: &e.Threshold, Query: &e.Query, Max: &e.Max}
-	case Select:
-		w = wire{Event: "select", Epsilon: &e.Epsilon}
-	case ApproxDP:
-		w = wire{Event: "approximate", Epsilon: &e.Epsilon, Delta: &e.Delta}
-	case PoissonSampled:
-		w = wire{Event: "poisson", Rate: &e.Rate}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case FixedSampled:
-		w = wire{Event: "fixed", M: &e.M, N: &e.N}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Allocated:
-		w = wire{Event: "allocated", Batches: &e.Batches}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Parallel:
-		name := e.Name()
-		w = wire{Event: "parallel", Part: &name}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Shared:
-		w = wire{Event: "shared", Owners: &e.Owners, Colluders: &e.Colluders}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Retried:
-		w = wire{Event: "retried", Retries: &e.Retries}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Continued:
-		w = wire{Event: "continued"}
-	case Repeated:
-		w = wire{Event: "repeated", Count: &e.Count}
-		w.Of, err = marshalEvent(e.Of, depth+1)
-	case Composed:
+	if parts, ok := e.(Composed); ok {
 		var b bytes.Buffer
-		err = writeComposed(&b, e, depth+1)
+		err := writeComposed(&b, parts, depth+1)
 		return b.Bytes(), err
-	case Tuned:
-		w = wire{Event: "tuned", Eta: &e.Eta, Gamma: &e.Gamma}
-		w.Parts, err = marshalEvents(e.Among, depth+1)
-	case NonPrivate:
-		if !utf8.ValidString(e.Why) {
-			return nil, fmt.Errorf("event \"not-private\": why is not valid UTF-8")
-		}
-		w = wire{Event: "not-private", Why: &e.Why}
-	case Filtered:
-		w = wire{Event: "filtered", Currency: &e.Currency, Epsilon: &e.Epsilon, Delta: &e.Delta}
-		if e.Currency == InRDP {
-			w.Order = &e.Order
-		}
-	default:
+	}
+	if e, ok := e.(NonPrivate); ok && !utf8.ValidString(e.Why) {
+		return nil, fmt.Errorf("event \"not-private\": why is not valid UTF-8")
+	}
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.of == reflect.TypeOf(e) })
+	if i < 0 {
 		return nil, fmt.Errorf("event: %T has no stored form", e)
+	}
+	f := form{wire: wire{Event: kinds[i].name}}
+	kinds[i].visit(e, &f)
+	var err error
+	if f.inner != nil {
+		f.Of, err = marshalEvent(*f.inner, depth+1)
+	}
+	if f.among != nil {
+		f.Parts, err = marshalEvents(*f.among, depth+1)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(w)
+	return json.Marshal(&f.wire)
 }
 
 func marshalEvents(events []Event, depth int) (parts []json.RawMessage, err error) {
@@ -187,10 +260,10 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("event: nested deeper than %d", maxDepth)
 	}
-	var w wire
+	f := form{read: true}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
+	if err := dec.Decode(&f.wire); err != nil {
 		return nil, fmt.Errorf("event: %w", err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
@@ -199,115 +272,58 @@ func unmarshalEvent(data []byte, depth int) (Event, error) {
 	if err := exactFields(data); err != nil {
 		return nil, err
 	}
-	var e Event
-	var err error
-	used := wire{Event: w.Event}
-	number := func(field string, v *float64) float64 {
-		if v == nil {
-			err = fmt.Errorf("event %q: field %q is missing", w.Event, field)
-			return 0
-		}
-		return *v
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == f.Event })
+	if i < 0 {
+		return nil, fmt.Errorf("event: type %q is not known to this version", f.Event)
 	}
-	whole := func(field string, v *int) int {
-		if v == nil {
-			err = fmt.Errorf("event %q: field %q is missing", w.Event, field)
-			return 0
-		}
-		return *v
-	}
-	inner := func() Event {
-		of, innerErr := unmarshalEvent(w.Of, depth+1)
-		if innerErr != nil && err == nil {
-			err = innerErr
-		}
-		return of
-	}
-	switch w.Event {
-	case "gaussian":
-		e, used.Sigma = Gaussian{number("sigma", w.Sigma)}, w.Sigma
-	case "gaussian-sum":
-		e = GaussianSum{number("presence", w.Presence), number("replacement", w.Replaced)}
-		used.Presence, used.Replaced = w.Presence, w.Replaced
-	case "laplace":
-		e, used.Scale = Laplace{number("scale", w.Scale)}, w.Scale
-	case "pure":
-		e, used.Epsilon = PureDP{number("epsilon", w.Epsilon)}, w.Epsilon
-	case "above-threshold":
-		e = AboveThreshold{number("threshold", w.Threshold), number("query", w.Query), whole("max", w.Max)}
-		used.Threshold, used.Query, used.Max = w.Threshold, w.Query, w.Max
-	case "select":
-		e, used.Epsilon = Select{number("epsilon", w.Epsilon)}, w.Epsilon
-	case "approximate":
-		e = ApproxDP{number("epsilon", w.Epsilon), number("delta", w.Delta)}
-		used.Epsilon, used.Delta = w.Epsilon, w.Delta
-	case "fixed":
-		e = FixedSampled{whole("m", w.M), whole("n", w.N), inner()}
-		used.M, used.N, used.Of = w.M, w.N, w.Of
-	case "poisson":
-		e, used.Rate, used.Of = PoissonSampled{number("rate", w.Rate), inner()}, w.Rate, w.Of
-	case "allocated":
-		e, used.Batches, used.Of = Allocated{whole("batches", w.Batches), inner()}, w.Batches, w.Of
-	case "parallel":
-		if w.Part == nil {
-			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "part")
-		}
-		e, used.Part, used.Of = parallel(*w.Part, inner()), w.Part, w.Of
-	case "shared":
-		e = Shared{whole("owners", w.Owners), whole("colluders", w.Colluders), inner()}
-		used.Owners, used.Colluders, used.Of = w.Owners, w.Colluders, w.Of
-	case "retried":
-		e, used.Retries, used.Of = Retried{Retries: whole("retries", w.Retries), Of: inner()}, w.Retries, w.Of
-	case "continued":
-		e = Continued{}
-	case "repeated":
-		e, used.Count, used.Of = Repeated{whole("count", w.Count), inner()}, w.Count, w.Of
-	case "composed", "tuned":
-		parts := make([]Event, len(w.Parts))
-		for i := range w.Parts {
-			if parts[i], err = unmarshalEvent(w.Parts[i], depth+1); err != nil {
+	event := kinds[i].visit(nil, &f)
+	if f.among != nil {
+		parts := make([]Event, len(f.Parts))
+		for i := range f.Parts {
+			var err error
+			if parts[i], err = unmarshalEvent(f.Parts[i], depth+1); err != nil {
 				return nil, err
 			}
 		}
-		if e, used.Parts = Composed(parts), w.Parts; w.Event == "tuned" {
-			e, used.Eta, used.Gamma = Tuned{parts, number("eta", w.Eta), number("gamma", w.Gamma)}, w.Eta, w.Gamma
-		}
-	case "not-private":
-		why := ""
-		if w.Why != nil {
-			why = *w.Why
-		}
-		e, used.Why = NonPrivate{why}, w.Why
-	case "filtered":
-		f := Filtered{Epsilon: number("epsilon", w.Epsilon), Delta: number("delta", w.Delta)}
-		if w.Currency == nil {
-			return nil, fmt.Errorf("event %q: field %q is missing", w.Event, "currency")
-		}
-		f.Currency = *w.Currency
-		if f.Currency == InRDP {
-			f.Order, used.Order = number("order", w.Order), w.Order
-		}
-		e, used.Currency, used.Epsilon, used.Delta = f, w.Currency, w.Epsilon, w.Delta
-	default:
-		return nil, fmt.Errorf("event: type %q is not known to this version", w.Event)
+		*f.among, f.Parts = parts, nil
 	}
-	if err != nil {
-		return nil, err
+	if f.missing != nil {
+		return nil, f.missing
 	}
-	if w.Sigma != used.Sigma || w.Scale != used.Scale || w.Epsilon != used.Epsilon || w.Rate != used.Rate ||
-		w.Threshold != used.Threshold || w.Query != used.Query || w.Max != used.Max || w.Delta != used.Delta ||
-		w.M != used.M || w.N != used.N || w.Count != used.Count || w.Why != used.Why || w.Currency != used.Currency || w.Order != used.Order || w.Eta != used.Eta || w.Gamma != used.Gamma ||
-		w.Presence != used.Presence || w.Replaced != used.Replaced || w.Batches != used.Batches || w.Part != used.Part || w.Owners != used.Owners || w.Colluders != used.Colluders || w.Retries != used.Retries || len(w.Of) != len(used.Of) || len(w.Parts) != len(used.Parts) {
-		return nil, fmt.Errorf("event %q: holds a field of another type", w.Event)
+	if f.inner != nil {
+		of, err := unmarshalEvent(f.Of, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		*f.inner, f.Of = of, nil
 	}
+	f.Event = ""
+	if !f.empty() {
+		return nil, fmt.Errorf("event %q: holds a field of another type", kinds[i].name)
+	}
+	e := event()
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
+// empty reports whether no field holds anything; a list of no parts is nothing.
+func (w *wire) empty() bool {
+	if len(w.Parts) == 0 {
+		w.Parts = nil
+	}
+	return reflect.ValueOf(w).Elem().IsZero()
+}
+
 // wireFields are the names in wire.
-var wireFields = []string{"event", "sigma", "scale", "threshold", "query", "max", "epsilon", "delta", "rate", "m", "n", "count", "of", "parts", "why", "currency", "order", "eta", "gamma", "presence", "replacement", "batches", "part", "owners", "colluders", "retries"}
+var wireFields = func() (names []string) {
+	for field := range reflect.TypeFor[wire]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
 
 // exactFields refuses what encoding/json forgives: a field given twice, in other
 // letters, or as null.
@@ -316,7 +332,7 @@ func exactFields(object []byte) error {
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return fmt.Errorf("event: not an object")
 	}
-	seen := map[string]bool{}
+	var seen []string
 	var value json.RawMessage // its memory serves every field
 	for dec.More() {
 		token, err := dec.Token()
@@ -330,12 +346,12 @@ func exactFields(object []byte) error {
 		switch {
 		case !slices.Contains(wireFields, name):
 			return fmt.Errorf("event: unknown field %q", name)
-		case seen[name]:
+		case slices.Contains(seen, name):
 			return fmt.Errorf("event: field %q is given twice", name)
 		case string(value) == "null":
 			return fmt.Errorf("event: field %q is null", name)
 		}
-		seen[name] = true
+		seen = append(seen, name)
 	}
 	return nil
 }

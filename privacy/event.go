@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -550,22 +551,12 @@ func (e Composed) String() string {
 // on events does for Composed.
 func Equal(a, b Event) bool {
 	switch a := a.(type) {
-	case nil:
-		return b == nil
 	case Composed:
 		b, ok := b.(Composed)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !Equal(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(a, b, Equal)
 	case Tuned:
 		b, ok := b.(Tuned)
-		return ok && a.Eta == b.Eta && a.Gamma == b.Gamma && Equal(Composed(a.Among), Composed(b.Among))
+		return ok && a.Eta == b.Eta && a.Gamma == b.Gamma && slices.EqualFunc(a.Among, b.Among, Equal)
 	case PoissonSampled:
 		b, ok := b.(PoissonSampled)
 		return ok && a.Rate == b.Rate && Equal(a.Of, b.Of)
@@ -587,11 +578,6 @@ func Equal(a, b Event) bool {
 	case Repeated:
 		b, ok := b.(Repeated)
 		return ok && a.Count == b.Count && Equal(a.Of, b.Of)
-	default:
-		switch b.(type) {
-		case Composed, Tuned:
-			return false
-		}
-		return a == b
 	}
+	return a == b // a can be compared, and with one of another type == is false
 }

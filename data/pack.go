@@ -57,6 +57,7 @@ const (
 	packHashes  = 1 << 3 // there are hashes of raw rows
 	packShort   = 1 << 4 // rows of 16-bit numbers
 	packParts   = 1 << 5 // the content was that of several files
+	packFlags   = packSparse | packLabeled | packUnits | packHashes | packShort | packParts
 	packDrops   = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -409,6 +410,9 @@ func damaged(format string, args ...any) error {
 	return &packCut{fmt.Sprintf(format, args...), "copy the file again, or pack the table again"}
 }
 
+// errFooter is the error of a footer that contradicts its header, its counts or its schema.
+var errFooter = damaged("a packed table whose footer does not fit its rows")
+
 // readFooter checks header and footer. at reads a part of the file, which has that size.
 func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, error)) (*packed, error) {
 	le := binary.LittleEndian
@@ -434,107 +438,153 @@ func readFooter(head []byte, size int64, at func(offset, length int64) ([]byte, 
 	if !bytes.Equal(sum.Sum(nil), head[32:packHeader]) {
 		return nil, damaged("a packed table whose footer was altered")
 	}
-	odd := damaged("a packed table whose footer does not fit its rows")
-	if p.flags&^(packSparse|packLabeled|packUnits|packHashes|packShort|packParts) != 0 || p.flags&packHashes != 0 && version < 2 || (p.flags&packShort != 0) != (version == packShorts) {
-		return nil, odd
+	if p.flags&^packFlags != 0 || p.has(packHashes) && version < 2 || p.has(packShort) != (version == packShorts) {
+		return nil, errFooter
 	}
-	text := func() []byte {
-		if len(foot) < 4 || uint64(le.Uint32(foot)) > uint64(len(foot)-4) {
-			err = odd
-			return nil
-		}
-		n := int(le.Uint32(foot))
-		b := foot[4 : 4+n]
-		foot = foot[4+n:]
-		return b
-	}
-	s, counts := text(), text()
-	if err != nil || len(foot) < sha256.Size+12 {
-		return nil, odd
-	}
-	if p.schema, err = schema.FromJSON(s); err != nil {
+	foot, chunks, err := p.readCounts(foot)
+	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(counts, &p.stats); err != nil {
-		return nil, odd
+	foot, ok := p.readParts(foot)
+	if ok {
+		foot, ok = p.readHashes(foot)
+	}
+	if !ok || !p.suits() || len(foot) != chunks*packEntry || !p.readChunks(foot, int(offset)) {
+		return nil, errFooter
+	}
+	return p, nil
+}
+
+// has reports whether the file has a flag.
+func (p *packed) has(flag uint32) bool { return p.flags&flag != 0 }
+
+// readCounts reads what the footer begins with: schema, counts, digest, and the numbers of rows and chunks. It
+// returns the rest of the footer.
+func (p *packed) readCounts(foot []byte) (rest []byte, chunks int, err error) {
+	le := binary.LittleEndian
+	var texts [2][]byte // schema and counts, each after its length
+	for i := range texts {
+		if len(foot) < 4 || uint64(le.Uint32(foot)) > uint64(len(foot)-4) {
+			return nil, 0, errFooter
+		}
+		end := 4 + int(le.Uint32(foot))
+		texts[i], foot = foot[4:end], foot[end:]
+	}
+	if len(foot) < sha256.Size+12 {
+		return nil, 0, errFooter
+	}
+	if p.schema, err = schema.FromJSON(texts[0]); err != nil {
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(texts[1], &p.stats); err != nil {
+		return nil, 0, errFooter
 	}
 	copy(p.digest[:], foot)
 	foot = foot[sha256.Size:]
 	rows, chunks := le.Uint64(foot), int(le.Uint32(foot[8:]))
-	foot = foot[12:]
-	if p.flags&packParts != 0 {
-		if len(foot) < 4 {
-			return nil, odd
-		}
-		end := len(foot) - 4
-		n := uint64(le.Uint32(foot[end:]))
-		if n < 2 || n > uint64(end)/sha256.Size {
-			return nil, odd
-		}
-		at := end - int(n)*sha256.Size
-		for b := foot[at:end]; len(b) > 0; b = b[sha256.Size:] {
-			p.parts = append(p.parts, [sha256.Size]byte(b))
-		}
-		foot = foot[:at]
-	}
-	if p.flags&packHashes != 0 {
-		at := len(foot) - packHashEntry
-		if at < 0 || le.Uint64(foot[at:]) > rows {
-			return nil, odd
-		}
-		p.hashes = packHash{count: int(le.Uint64(foot[at:])), key: [8]byte(foot[at+8:]), sum: [sha256.Size]byte(foot[at+16:])}
-		foot = foot[:at]
-	}
-	if len(foot) != chunks*packEntry || rows > uint64(chunks)*BlockRows || p.stats.Rows != int(rows) || p.stats.Dropped < 0 || p.stats.Dropped > int(rows) {
-		return nil, odd
-	}
 	p.rows = int(rows)
-	sparse, grouped := p.flags&packSparse != 0, p.flags&packUnits != 0
-	if sparse != p.schema.Sparse() || grouped && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32) {
-		return nil, odd
+	if rows > uint64(chunks)*BlockRows || p.stats.Rows != p.rows || p.stats.Dropped < 0 || p.stats.Dropped > p.rows {
+		return nil, 0, errFooter
 	}
-	short := p.flags&packShort != 0
-	if short && ShortOf(p.schema) == nil {
-		return nil, odd
+	return foot[12:], chunks, nil
+}
+
+// readParts takes the digests of a table of several files from the end of the footer.
+func (p *packed) readParts(foot []byte) (rest []byte, ok bool) {
+	if !p.has(packParts) {
+		return foot, true
 	}
+	if len(foot) < 4 {
+		return nil, false
+	}
+	end := len(foot) - 4
+	n := uint64(binary.LittleEndian.Uint32(foot[end:]))
+	if n < 2 || n > uint64(end)/sha256.Size {
+		return nil, false
+	}
+	at := end - int(n)*sha256.Size
+	for b := foot[at:end]; len(b) > 0; b = b[sha256.Size:] {
+		p.parts = append(p.parts, [sha256.Size]byte(b))
+	}
+	return foot[:at], true
+}
+
+// readHashes takes what is known of the hashes of raw rows from the end of the footer.
+func (p *packed) readHashes(foot []byte) (rest []byte, ok bool) {
+	if !p.has(packHashes) {
+		return foot, true
+	}
+	at := len(foot) - packHashEntry
+	if at < 0 {
+		return nil, false
+	}
+	count := binary.LittleEndian.Uint64(foot[at:])
+	p.hashes = packHash{count: int(count), key: [8]byte(foot[at+8:]), sum: [sha256.Size]byte(foot[at+16:])}
+	return foot[:at], count <= uint64(p.rows)
+}
+
+// suits reports whether rows of the schema can have the form that the flags state.
+func (p *packed) suits() bool {
+	switch {
+	case p.has(packSparse) != p.schema.Sparse():
+		return false
+	case p.has(packUnits) && (p.schema.UnitRows == 0 || p.rows > math.MaxInt32):
+		return false
+	case p.has(packShort) && ShortOf(p.schema) == nil:
+		return false
+	}
+	return true
+}
+
+// readChunks lays the chunks that the entries state one behind the other, and the hashes behind them; all must fill the
+// file up to end.
+func (p *packed) readChunks(entries []byte, end int) bool {
+	le := binary.LittleEndian
 	next, left := packHeader, p.rows
-	for ; len(foot) > 0; foot = foot[packEntry:] {
-		c := packChunk{offset: next, rows: int(le.Uint32(foot)), nonzero: int(le.Uint32(foot[4:]))}
-		flags := le.Uint32(foot[8:])
+	for b := entries; len(b) > 0; b = b[packEntry:] {
+		flags := le.Uint32(b[8:])
+		c := packChunk{offset: next, rows: int(le.Uint32(b)), nonzero: int(le.Uint32(b[4:]))}
 		c.drops = flags&packDrops != 0
-		copy(c.sum[:], foot[12:])
-		if c.rows != min(left, BlockRows) || c.rows == 0 || flags&^packDrops != 0 || c.nonzero > math.MaxInt32 || !sparse && c.nonzero != 0 || grouped && !c.drops {
-			return nil, odd
+		copy(c.sum[:], b[12:])
+		switch {
+		case c.rows != min(left, BlockRows) || c.rows == 0 || flags&^packDrops != 0 || c.nonzero > math.MaxInt32:
+			return false
+		case !p.has(packSparse) && c.nonzero != 0 || p.has(packUnits) && !c.drops:
+			return false
 		}
 		left -= c.rows
-		if sparse {
-			c.size = padded(4*(c.rows+1)) + 2*padded(4*c.nonzero)
-		} else if short {
-			c.size = padded(2*c.rows*shortStride(p.schema.Dim())) + padded(c.rows)
-		} else {
-			c.size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
-		}
-		c.size += padded(4 * c.rows)
-		if p.flags&packLabeled != 0 {
-			c.size += padded(4 * c.rows)
-		}
-		if grouped {
-			c.size += padded(4 * c.rows)
-		}
-		if c.drops {
-			c.size += padded(c.rows)
-		}
-		if next += c.size; uint64(next) > offset {
-			return nil, odd
+		c.size = p.chunkSize(&c)
+		if next += c.size; next > end {
+			return false
 		}
 		p.chunks = append(p.chunks, c)
 	}
 	p.hashes.offset = next
-	next += padded(8 * p.hashes.count)
-	if left != 0 || uint64(next) != offset {
-		return nil, odd
+	return left == 0 && next+padded(8*p.hashes.count) == end
+}
+
+// chunkSize is how many bytes the parts of a chunk take, each with its zeros, in the order in which block reads them.
+func (p *packed) chunkSize(c *packChunk) (size int) {
+	numbers := padded(4 * c.rows)
+	switch {
+	case p.has(packSparse):
+		size = padded(4*(c.rows+1)) + 2*padded(4*c.nonzero)
+	case p.has(packShort):
+		size = padded(2*c.rows*shortStride(p.schema.Dim())) + padded(c.rows)
+	default:
+		size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
 	}
-	return p, nil
+	if p.has(packLabeled) {
+		size += numbers
+	}
+	size += numbers // norms
+	if p.has(packUnits) {
+		size += numbers
+	}
+	if c.drops {
+		size += padded(c.rows)
+	}
+	return size
 }
 
 // packError says what is wrong with a packed file.
@@ -596,6 +646,29 @@ func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, o
 	return t, stats, nil
 }
 
+// answers refuses a file that was packed for another schema, or with less, than is asked for now.
+func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
+	labeled := p.has(packLabeled)
+	grouped, group := p.has(packUnits), s.UnitRows > 0 && !opt.ByRow
+	switch {
+	case p.schema.Fingerprint() != s.Fingerprint():
+		return &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
+	case !labeled && !opt.Unlabeled:
+		return &config.Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
+	case group && !grouped:
+		return &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
+	case grouped && !opt.ByRow && (p.schema.UnitRows != s.UnitRows || p.schema.UnitColumn() != s.UnitColumn()):
+		return &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
+	case opt.Labels != "":
+		return &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
+	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:
+		return &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
+	case opt.Rows > 0 && !group && p.rows != opt.Rows:
+		return rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
+	}
+	return nil
+}
+
 // tableOf is the table whose packed form is in those pages, which the table's blocks go on using.
 func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, file *pages) (*Table, *LoadStats, error) {
 	m := file.mem
@@ -605,23 +678,8 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	if err != nil {
 		return nil, nil, packError(path, err)
 	}
-	labeled := p.flags&packLabeled != 0
-	grouped, group := p.flags&packUnits != 0, s.UnitRows > 0 && !opt.ByRow
-	switch {
-	case p.schema.Fingerprint() != s.Fingerprint():
-		return nil, nil, &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
-	case !labeled && !opt.Unlabeled:
-		return nil, nil, &config.Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
-	case group && !grouped:
-		return nil, nil, &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
-	case grouped && !opt.ByRow && (p.schema.UnitRows != s.UnitRows || p.schema.UnitColumn() != s.UnitColumn()):
-		return nil, nil, &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
-	case opt.Labels != "":
-		return nil, nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
-	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:
-		return nil, nil, &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
-	case opt.Rows > 0 && !group && p.rows != opt.Rows:
-		return nil, nil, rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
+	if err := p.answers(s, path, opt); err != nil {
+		return nil, nil, err
 	}
 	limit := limitOf(s, opt, path)
 	if err := limit.over(p.rows, 0); err != nil {
@@ -632,31 +690,20 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	}
 	t := newBuilder(s, opt).table
 	t.Blocks = make([]*Block, len(p.chunks))
-	if opt.Short && p.flags&packShort != 0 {
+	if opt.Short && p.has(packShort) {
 		t.Short = ShortOf(p.schema)
 	}
-	of := make([][]int32, len(p.chunks)) // the units of each chunk's rows
-	verify := newChunkCheck(s)
-	if err := eachChunk(ctx, len(p.chunks), func(i int) error {
-		c := &p.chunks[i]
-		file.reach(c.offset)
-		k, units, err := c.checked(m[c.offset:c.offset+c.size], p.schema, p.flags)
-		if err == nil {
-			err = verify.block(k)
-		}
-		if err != nil {
-			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
-		}
-		if opt.Unlabeled {
-			k.Y = nil
-		}
-		t.Blocks[i], of[i] = k, units
-		return nil
-	}); err != nil {
+	units, err := p.readBlocks(ctx, t, s, path, file)
+	if err != nil {
 		return nil, nil, err
 	}
-	if group {
-		if t.units = groupRows(t, slices.Concat(of...)); t.units == nil || t.MostUnitRows() > s.UnitRows {
+	if opt.Unlabeled {
+		for _, k := range t.Blocks {
+			k.Y = nil
+		}
+	}
+	if s.UnitRows > 0 && !opt.ByRow {
+		if t.units = groupRows(t, slices.Concat(units...)); t.units == nil || t.MostUnitRows() > s.UnitRows {
 			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
@@ -665,16 +712,9 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 			return nil, nil, err
 		}
 	}
-	content := &Content{Digest: p.digest, Parts: p.parts}
-	if key := gate.RowKey(); key != nil && p.flags&packHashes != 0 && key.id() == p.hashes.key {
-		b := m[p.hashes.offset:][:padded(8*p.hashes.count)]
-		if sha256.Sum256(b) != p.hashes.sum {
-			return nil, nil, packError(path, damaged("a packed table whose hashes of rows were altered"))
-		}
-		content.Rows = make([]uint64, p.hashes.count)
-		for i := range content.Rows {
-			content.Rows[i] = binary.LittleEndian.Uint64(b[8*i:])
-		}
+	content, err := p.content(gate.RowKey(), m)
+	if err != nil {
+		return nil, nil, packError(path, err)
 	}
 	if err := gate.Admit(ctx, content); err != nil {
 		return nil, nil, err
@@ -683,6 +723,45 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 		p.stats.Clamped = map[string]int{}
 	}
 	return t, &p.stats, nil
+}
+
+// readBlocks checks each chunk and makes it a block of t, whose rows s describes. It returns the units of each chunk's
+// rows, if the file has them.
+func (p *packed) readBlocks(
+	ctx context.Context, t *Table, s *schema.Schema, path string, file *pages,
+) ([][]int32, error) {
+	of := make([][]int32, len(p.chunks))
+	verify := newChunkCheck(s)
+	err := eachChunk(ctx, len(p.chunks), func(i int) error {
+		c := &p.chunks[i]
+		file.reach(c.offset)
+		k, units, err := c.checked(file.mem[c.offset:c.offset+c.size], p.schema, p.flags)
+		if err == nil {
+			err = verify.block(k)
+		}
+		if err != nil {
+			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
+		}
+		t.Blocks[i], of[i] = k, units
+		return nil
+	})
+	return of, err
+}
+
+// content is what the gate admits: with the hashes of rows in m, if they were made with key.
+func (p *packed) content(key *RowKey, m []byte) (*Content, error) {
+	content := &Content{Digest: p.digest, Parts: p.parts}
+	if key != nil && p.has(packHashes) && key.id() == p.hashes.key {
+		b := m[p.hashes.offset:][:padded(8*p.hashes.count)]
+		if sha256.Sum256(b) != p.hashes.sum {
+			return nil, damaged("a packed table whose hashes of rows were altered")
+		}
+		content.Rows = make([]uint64, p.hashes.count)
+		for i := range content.Rows {
+			content.Rows[i] = binary.LittleEndian.Uint64(b[8*i:])
+		}
+	}
+	return content, nil
 }
 
 // eachChunk calls f for 0 … n-1, on all cores, until one fails. Of several errors
@@ -815,23 +894,17 @@ func (c *chunkCheck) block(k *Block) error {
 	var memory []float32
 	for i := range k.N {
 		var x []float32
-		if k.Short != nil {
+		switch {
+		case k.Short != nil:
 			x = k.Dense(i, &memory)
-		} else if k.Start == nil {
+		case k.Start == nil:
 			x = k.X[i*k.Dim : (i+1)*k.Dim]
-		} else {
+		default:
 			from, to := k.Start[i], k.Start[i+1]
-			if from < 0 || from > to || int(to) > len(k.Col) {
+			if from < 0 || from > to || int(to) > len(k.Col) || !ascend(k.Col[from:to], k.Dim) {
 				return errChunkRows
 			}
 			x = k.Val[from:to]
-			last := int32(-1)
-			for _, j := range k.Col[from:to] {
-				if j <= last || int(j) >= k.Dim {
-					return errChunkRows
-				}
-				last = j
-			}
 		}
 		sum, whole := sumSquares(x, c.inv)
 		size := sum
@@ -845,19 +918,31 @@ func (c *chunkCheck) block(k *Block) error {
 		if dropped && sum != 0 {
 			return errChunkRows
 		}
-		if k.Y == nil {
-			continue
-		}
-		y := k.Y[i]
-		switch {
-		case dropped && y == 0:
-		case c.classes > 0 && !(y >= 0 && y < c.classes && y == float32(int32(y))):
-			return errChunkRows
-		case c.classes == 0 && !(y >= c.lo && y <= c.hi):
+		if k.Y != nil && !(dropped && k.Y[i] == 0) && !c.label(k.Y[i]) {
 			return errChunkRows
 		}
 	}
 	return nil
+}
+
+// ascend reports whether the columns of a sparse row ascend from 0 to below dim.
+func ascend(columns []int32, dim int) bool {
+	last := int32(-1)
+	for _, j := range columns {
+		if j <= last || int(j) >= dim {
+			return false
+		}
+		last = j
+	}
+	return true
+}
+
+// label reports whether the schema has the label y.
+func (c *chunkCheck) label(y float32) bool {
+	if c.classes > 0 {
+		return y >= 0 && y < c.classes && y == float32(int32(y))
+	}
+	return y >= c.lo && y <= c.hi
 }
 
 // sumSquares is Σ(x/unit)², and whether every x/unit is a whole number. If so, the sum is exact or above

@@ -358,7 +358,6 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 // fits checks, from public values alone, that the model answers a query, and that its units, its grid
 // and its noise, or beside a Pool its share, are numbers that a float64 and an int64 hold.
 func (o *Oracle) fits(query oracle.Query, both bool) error {
-	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
 	type checker interface {
 		Check(grid, sens float64) error
 	}
@@ -375,23 +374,8 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 	case oracle.Minimize:
 		return o.fitsMinimize(q)
 	case oracle.Grad:
-		if _, value := q.Clip.(clip.Value); value && !f.Bounded {
-			return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", name)
-		}
-		if layers := perLayer(q.Clip); layers > 0 && layers != f.Layers {
-			return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", layers, name, f.Layers)
-		}
-		if err := o.fitsViews(q); err != nil {
+		if err := o.fitsGrad(q); err != nil || math.IsInf(q.Clip.Bound(), 1) {
 			return err
-		}
-		if q.Centered && !o.cfg.Facts.Centered {
-			return errNotCentered
-		}
-		if q.Shift != 0 && !o.cfg.Facts.Shifted {
-			return errNotShifted
-		}
-		if math.IsInf(q.Clip.Bound(), 1) {
-			return nil
 		}
 		adds = q.Noise
 		r, err = o.gradients(q, both)
@@ -402,25 +386,16 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		adds = q.Noise
 		r, err = o.gradients(q.Grad(), both)
 	case oracle.Hess:
-		if !f.Curved {
-			return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", name)
-		}
-		if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
-			return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
+		if err := o.fitsHess(); err != nil {
+			return err
 		}
 		if !q.Off {
 			adds = q.Noise
 		}
 		r, err = o.hessians(q.Clip, both)
 	case oracle.Loss:
-		if q.Wrong && !twoClasses(o.cfg.Model) {
-			return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", name)
-		}
-		if q.Labels && !o.cfg.Facts.Shifted {
-			return errNotShifted
-		}
-		if q.Bound == 0 {
-			return nil
+		if err := o.fitsLoss(q); err != nil || q.Bound == 0 {
+			return err
 		}
 		adds = q.Noise
 		r, err = o.losses(q)
@@ -448,6 +423,49 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		adds = part
 	}
 	return adds.Check(r.grid, r.sens)
+}
+
+// fitsGrad checks that the model has gradients as q asks for them.
+func (o *Oracle) fitsGrad(q oracle.Grad) error {
+	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
+	if _, value := q.Clip.(clip.Value); value && !f.Bounded {
+		return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", name)
+	}
+	if layers := perLayer(q.Clip); layers > 0 && layers != f.Layers {
+		return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", layers, name, f.Layers)
+	}
+	if err := o.fitsViews(q); err != nil {
+		return err
+	}
+	if q.Centered && !o.cfg.Facts.Centered {
+		return errNotCentered
+	}
+	if q.Shift != 0 && !o.cfg.Facts.Shifted {
+		return errNotShifted
+	}
+	return nil
+}
+
+// fitsHess checks that the model has Hessians, and not too large ones.
+func (o *Oracle) fitsHess() error {
+	if !o.cfg.Model.Facts().Curved {
+		return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", o.cfg.Model.Name())
+	}
+	if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
+		return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
+	}
+	return nil
+}
+
+// fitsLoss checks that the model has losses as q asks for them.
+func (o *Oracle) fitsLoss(q oracle.Loss) error {
+	if q.Wrong && !twoClasses(o.cfg.Model) {
+		return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", o.cfg.Model.Name())
+	}
+	if q.Labels && !o.cfg.Facts.Shifted {
+		return errNotShifted
+	}
+	return nil
 }
 
 // Format prints no more than what it is: the fields are private.

@@ -185,74 +185,101 @@ func (d *dataset) apply(e Entry) error {
 	}
 	switch e.Kind {
 	case KindDataset:
-		facts, err := payload[datasetFacts](e)
-		if err != nil {
-			return err
-		}
-		if validCurrency(facts.Currency) != nil {
-			return fmt.Errorf("dataset %q counts in currency %q: %w", e.Dataset, facts.Currency, errNewer)
-		}
-		d.name, d.created, d.facts = e.Dataset, e.Time, facts
-		if c := filter(facts.Currency); c != nil {
-			d.tally = account.NewTally(c, facts.Adjacency)
-		}
+		return d.enter(e)
 	case KindBudget:
-		b, err := payload[Caps](e)
-		if err != nil {
-			return err
-		}
-		if d.budget != nil && (b.Epsilon > d.budget.Epsilon || b.Delta > d.budget.Delta) {
-			d.raised = &e.Time
-		}
-		d.budget, d.largest, d.changed = &b, grow(d.largest, b), e.Time
+		return d.setBudget(e)
 	case KindReserve:
 		return d.reserve(e)
 	case KindAccess, KindNotPrivate:
-		n, err := payload[notPrivate](e)
-		if err != nil {
-			return err
-		}
-		access := &Access{Since: e.Time, Run: e.Run, Why: n.Why}
-		switch {
-		case e.Kind == KindAccess:
-			d.accessed = append(d.accessed, n.Mark)
-			if d.seen == "" {
-				d.seen, d.created, d.first = e.Dataset, e.Time, access
-			}
-		default:
-			if n.Mark != "" {
-				d.marks = append(d.marks, n.Mark)
-			}
-			if d.void == nil {
-				d.void = access
-			}
-		}
+		return d.access(e)
 	case KindSettle:
-		s, err := payload[settled](e)
-		if err != nil {
-			return err
-		}
-		if (s.Currency != "") != (d.tally != nil) || s.Currency != "" && s.Currency != d.facts.Currency {
-			return fmt.Errorf("run %q settles in another currency than dataset %q counts in", e.Run, e.Dataset)
-		}
-		if err := d.settle(e.Run, s); err != nil {
-			return err
-		}
-		delete(d.resumed, e.Run)
-		d.open--
+		return d.settlement(e)
 	case KindResume:
-		r, err := payload[resumed](e)
-		if err != nil {
-			return err
+		return d.resume(e)
+	}
+	return fmt.Errorf("entry %d is of kind %q: %w", e.Seq, e.Kind, errNewer)
+}
+
+// enter is the dataset's first entry.
+func (d *dataset) enter(e Entry) error {
+	facts, err := payload[datasetFacts](e)
+	if err != nil {
+		return err
+	}
+	if validCurrency(facts.Currency) != nil {
+		return fmt.Errorf("dataset %q counts in currency %q: %w", e.Dataset, facts.Currency, errNewer)
+	}
+	d.name, d.created, d.facts = e.Dataset, e.Time, facts
+	if c := filter(facts.Currency); c != nil {
+		d.tally = account.NewTally(c, facts.Adjacency)
+	}
+	return nil
+}
+
+// setBudget sets the budget, and remembers when it last grew.
+func (d *dataset) setBudget(e Entry) error {
+	b, err := payload[Caps](e)
+	if err != nil {
+		return err
+	}
+	if d.budget != nil && (b.Epsilon > d.budget.Epsilon || b.Delta > d.budget.Delta) {
+		d.raised = &e.Time
+	}
+	d.budget, d.largest, d.changed = &b, grow(d.largest, b), e.Time
+	return nil
+}
+
+// access adds an access without noise. One before the dataset entered is remembered; a later one ends the guarantee.
+func (d *dataset) access(e Entry) error {
+	n, err := payload[notPrivate](e)
+	if err != nil {
+		return err
+	}
+	access := &Access{Since: e.Time, Run: e.Run, Why: n.Why}
+	if e.Kind == KindAccess {
+		d.accessed = append(d.accessed, n.Mark)
+		if d.seen == "" {
+			d.seen, d.created, d.first = e.Dataset, e.Time, access
 		}
-		if _, ok := d.resumed[e.Run]; !ok && r.Batches != nil && d.tally != nil {
-			if d.resumed == nil {
-				d.resumed = map[string]int{}
-			}
-			d.resumed[e.Run] = *r.Batches
+		return nil
+	}
+	if n.Mark != "" {
+		d.marks = append(d.marks, n.Mark)
+	}
+	if d.void == nil {
+		d.void = access
+	}
+	return nil
+}
+
+// settlement replaces what a run reserved by what it cost.
+func (d *dataset) settlement(e Entry) error {
+	s, err := payload[settled](e)
+	if err != nil {
+		return err
+	}
+	if (s.Currency != "") != (d.tally != nil) || s.Currency != "" && s.Currency != d.facts.Currency {
+		return fmt.Errorf("run %q settles in another currency than dataset %q counts in", e.Run, e.Dataset)
+	}
+	if err := d.settle(e.Run, s); err != nil {
+		return err
+	}
+	delete(d.resumed, e.Run)
+	d.open--
+	return nil
+}
+
+// resume remembers how far an open run of a filter's ledger was when it first resumed.
+func (d *dataset) resume(e Entry) error {
+	r, err := payload[resumed](e)
+	if err != nil {
+		return err
+	}
+	if _, ok := d.resumed[e.Run]; !ok && r.Batches != nil && d.tally != nil {
+		if d.resumed == nil {
+			d.resumed = map[string]int{}
 		}
-	default:
-		return fmt.Errorf("entry %d is of kind %q: %w", e.Seq, e.Kind, errNewer)
+		d.resumed[e.Run] = *r.Batches
 	}
 	return nil
 }

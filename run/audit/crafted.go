@@ -146,126 +146,167 @@ func likelier(y, m float64, laplace bool) float64 {
 	return m * (y - m/2)
 }
 
+// A crafting is an audit with crafted canaries on its way: what its runs share, and what they gave so far.
+type crafting struct {
+	job    *run.Job
+	opt    Options
+	layout layout
+	local  *private.Local
+	parts  *parts // nil without a holdout
+	result *Result
+
+	in, out   []float64 // log odds of canaries that took part, and of others
+	inZ, outZ []float64 // the same in standard deviations, where they are normal
+	one, zero []float64 // log odds of each run's first canary, if it took part and if not
+	gradients residuals
+	hessians  residuals
+	choices   residuals
+	samples   drawing
+	other     bool    // see probe
+	signal    float64 // of the first run
+	heard     int     // of the first run
+	stops     bool    // when the run ends depends on what it releases
+}
+
 // Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with all that a
 // record may, in directions that no two of them share. It tests the noise and the samples, too.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
-	facts, l := job.Facts, layoutOf(job)
-	claim := claims(job.Plan, job.Accountant, facts.Adjacency)
+	l := layoutOf(job)
+	claim := claims(job.Plan, job.Accountant, job.Facts.Adjacency)
 	loss, err := claim(1)
 	if err != nil {
 		return nil, err
 	}
-	local, err := private.NewLocal(table, job.Model, facts, opt.Workers)
+	local, err := private.NewLocal(table, job.Model, job.Facts, opt.Workers)
 	if err != nil {
 		return nil, err
 	}
 	defer local.Close()
-	r := newResult(job, Crafted)
-	r.Canaries, r.Fault = l.canaries, opt.Fault
-	parts := partsOf(job, l.canaries, opt.Fault)
-	var (
-		in, out   []float64 // log odds of canaries that took part, and of others
-		inZ, outZ []float64 // the same in standard deviations, where they are normal
-		one, zero []float64 // of each run's first canary
-		res       = &residuals{}
-		curved    = &residuals{of: " of Hessians"}
-		choices   = &residuals{of: " of choices"}
-		samples   = &drawing{}
-		other     bool
-		signal    float64
-		heard     int
-		stops     bool // when the run ends depends on what it releases
-	)
-	filtered := privacy.Contains[privacy.Filtered](job.Plan)
+	c := &crafting{job: job, opt: opt, layout: l, local: local, result: newResult(job, Crafted)}
+	c.parts = partsOf(job, l.canaries, opt.Fault)
+	c.hessians.of, c.choices.of = " of Hessians", " of choices"
+	c.result.Canaries, c.result.Fault = l.canaries, opt.Fault
 	for number, runs := 0, 1; number < runs; number++ {
-		streams := opt.Streams
-		if streams.Seeded() {
-			key, err := streams.Stream("audit", number)
-			if err != nil {
-				return nil, err
-			}
-			streams = noise.SeededStreams(key.Uint64())
-		}
-		coins, err := streams.Stream("canaries", 0)
+		p, took, err := c.run(ctx, number)
 		if err != nil {
 			return nil, err
 		}
-		set := &canarySet{In: make([]bool, l.canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Apart: true, Dim: facts.Dim, Key: coins.Uint64()}
-		for i := range set.In {
-			set.In[i] = coins.Uint64()&1 == 1
-		}
-		took := set.In
-		if parts != nil {
-			set.In = parts.divide(took, coins.Uint64())
-		}
-		p := &probe{set: set, facts: &facts, residuals: res, hessians: curved, choices: choices, coins: coins, odds: make([]float64, l.canaries)}
-		for _, r := range []*residuals{res, curved, choices} {
-			r.begin()
-		}
-		var meter account.Meter = unmetered{facts.Adjacency} // the first run is charged; the others are its like
-		if number == 0 || filtered {
-			if meter, err = job.Meter(); err != nil {
-				return nil, err
-			}
-		}
-		c := &canaries{Summer: local, set: set, blank: l.blank, drawing: samples, fault: opt.Fault}
-		p.sums = c
-		t := run.Trainer{Job: job, Table: data.Empty(job.Schema), Summer: c, Meter: meter, Streams: streams, Journal: run.NopJournal{}, Workers: 1}
-		hears := &listener{noisy: true, heard: p.hear, sums: c, curved: p.curved, chose: p.chose}
-		together(&t, c, hears)
-		steps, err := trainWith(ctx, t, c, hears)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case p.unknown:
-			return nil, errUnknown
-		case p.heard == 0:
-			return nil, ErrBlind
-		}
-		if parts != nil {
-			if err := parts.score(ctx, took, meter, streams); err != nil {
-				return nil, err
-			}
-		}
-		if r.Steps = max(r.Steps, steps); number == 0 {
-			signal, heard, r.Charged = p.signal, p.heard, math.Sqrt(p.charged)
-			if parts != nil {
-				r.Charged = parts.charged(r.Charged)
-			}
+		if number == 0 {
+			c.first(p)
 			if runs = opt.runs; runs == 0 {
 				runs = enough(loss, p, l)
 			}
 		}
-		// Odds of other steps are no longer normal, and canaries of one run no longer independent. Where a clip norm follows from a
-		// release, a canary is cut to another unit, which changes its signal by less than 10⁻³.
-		if p.heard != heard || math.Abs(p.signal-signal) > 1e-3*signal {
-			stops = true
-		}
-		other = other || p.other
-		for i, v := range p.odds {
-			s := signal
-			if parts != nil {
-				v, s = parts.own(i, took[i], v, s)
-			}
-			z, first := (v+s/2)/math.Sqrt(s), &zero
-			if took[i] {
-				in, inZ, first = append(in, v), append(inZ, z), &one
-			} else {
-				out, outZ = append(out, v), append(outZ, z)
-			}
-			if i == 0 {
-				*first = append(*first, v)
-			}
-		}
-		r.Runs++
+		c.add(p, took)
 	}
-	if stops {
-		in, out, other = one, zero, true
+	if err := c.conclude(claim, loss); err != nil {
+		return nil, err
 	}
-	level := opt.alarms() / tests
-	if parts != nil {
-		if level = opt.alarms() / (tests + 1); parts.cross(level) {
+	return c.result, nil
+}
+
+// run trains once, with canaries drawn afresh. It says which of them took part.
+func (c *crafting) run(ctx context.Context, number int) (*probe, []bool, error) {
+	facts, l := c.job.Facts, c.layout
+	streams := c.opt.Streams
+	if streams.Seeded() {
+		key, err := streams.Stream("audit", number)
+		if err != nil {
+			return nil, nil, err
+		}
+		streams = noise.SeededStreams(key.Uint64())
+	}
+	coins, err := streams.Stream("canaries", 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	set := &canarySet{In: make([]bool, l.canaries), Apart: true, Dim: facts.Dim, Key: coins.Uint64()}
+	set.Pull = facts.Adjacency == privacy.ReplaceOne
+	for i := range set.In {
+		set.In[i] = coins.Uint64()&1 == 1
+	}
+	took := set.In
+	if c.parts != nil {
+		set.In = c.parts.divide(took, coins.Uint64())
+	}
+	p := &probe{set: set, facts: &facts, coins: coins, odds: make([]float64, l.canaries)}
+	p.residuals, p.hessians, p.choices = &c.gradients, &c.hessians, &c.choices
+	for _, r := range []*residuals{p.residuals, p.hessians, p.choices} {
+		r.begin()
+	}
+	var meter account.Meter = unmetered{facts.Adjacency} // the first run is charged; the others are its like
+	if number == 0 || privacy.Contains[privacy.Filtered](c.job.Plan) {
+		if meter, err = c.job.Meter(); err != nil {
+			return nil, nil, err
+		}
+	}
+	p.sums = &canaries{Summer: c.local, set: set, blank: l.blank, drawing: &c.samples, fault: c.opt.Fault}
+	t := run.Trainer{Job: c.job, Table: data.Empty(c.job.Schema), Summer: p.sums, Workers: 1,
+		Meter: meter, Streams: streams, Journal: run.NopJournal{}}
+	hears := &listener{noisy: true, heard: p.hear, sums: p.sums, curved: p.curved, chose: p.chose}
+	together(&t, p.sums, hears)
+	steps, err := trainWith(ctx, t, p.sums, hears)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case p.unknown:
+		return nil, nil, errUnknown
+	case p.heard == 0:
+		return nil, nil, ErrBlind
+	}
+	if c.parts != nil {
+		if err := c.parts.score(ctx, took, meter, streams); err != nil {
+			return nil, nil, err
+		}
+	}
+	c.result.Steps = max(c.result.Steps, steps)
+	c.result.Runs++
+	return p, took, nil
+}
+
+// first takes from the first run what all others should show, too.
+func (c *crafting) first(p *probe) {
+	c.signal, c.heard, c.result.Charged = p.signal, p.heard, math.Sqrt(p.charged)
+	if c.parts != nil {
+		c.result.Charged = c.parts.charged(c.result.Charged)
+	}
+}
+
+// add adds the odds of one run's canaries.
+func (c *crafting) add(p *probe, took []bool) {
+	// Odds of other steps are no longer normal, and canaries of one run no longer independent. Where a clip norm follows from a
+	// release, a canary is cut to another unit, which changes its signal by less than 10⁻³.
+	if p.heard != c.heard || math.Abs(p.signal-c.signal) > 1e-3*c.signal {
+		c.stops = true
+	}
+	c.other = c.other || p.other
+	for i, v := range p.odds {
+		s := c.signal
+		if c.parts != nil {
+			v, s = c.parts.own(i, took[i], v, s)
+		}
+		z, first := (v+s/2)/math.Sqrt(s), &c.zero
+		if took[i] {
+			c.in, c.inZ, first = append(c.in, v), append(c.inZ, z), &c.one
+		} else {
+			c.out, c.outZ = append(c.out, v), append(c.outZ, z)
+		}
+		if i == 0 {
+			*first = append(*first, v)
+		}
+	}
+}
+
+// conclude bounds ε from below by the odds of all runs, and raises alarms: for canaries that tell more than the claim allows,
+// and for noise or samples that are not as charged.
+func (c *crafting) conclude(claim family, loss account.Loss) error {
+	r := c.result
+	if c.stops {
+		c.in, c.out, c.other = c.one, c.zero, true
+	}
+	level := c.opt.alarms() / tests
+	if c.parts != nil {
+		if level = c.opt.alarms() / (tests + 1); c.parts.cross(level) {
 			r.alarm("canaries in the other part")
 		}
 	}
@@ -273,47 +314,62 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 	for _, share := range []float64{1. / 3, 2. / 3, 1} {
 		thresholds = append(thresholds, share*r.Epsilon, -share*r.Epsilon)
 	}
-	r.Plain = audit.EpsilonOf(audit.Splits(one, zero, thresholds, Failure), r.Delta)
-	if audit.EpsilonOf(audit.Splits(one, zero, thresholds, level), r.Delta) > r.Epsilon {
+	r.Plain = audit.EpsilonOf(audit.Splits(c.one, c.zero, thresholds, Failure), r.Delta)
+	if audit.EpsilonOf(audit.Splits(c.one, c.zero, thresholds, level), r.Delta) > r.Epsilon {
 		r.alarm("canaries, any mechanism")
 	}
-	if other {
-		r.Charged = 0
-		if !opt.quick {
-			splits := audit.Splits(in, out, thresholds, Failure)
-			x, epsilon, err := claim.least(func(c audit.Curve) bool { return c.Refutes(splits) }, r.Delta)
-			if err != nil {
-				return nil, err
-			}
-			if r.Bound = epsilon; x > 0 {
-				r.Noise = 1 / x
-			}
-		}
-		if curve(loss).Refutes(audit.Splits(in, out, thresholds, level)) {
-			r.alarm("canaries")
-		}
-	} else {
-		r.Mu = audit.Shift(inZ, outZ, Failure)
-		if r.Mu > 0 {
-			g, err := gaussians(r.Mu)
-			if err != nil {
-				return nil, err
-			}
-			r.Bound = g.Epsilon(r.Delta)
-		}
-		if audit.Shift(inZ, outZ, level) > r.Charged {
-			r.alarm("canaries")
-		}
+	bound := func() (refuted bool, err error) { return c.shift(level) }
+	if c.other {
+		bound = func() (bool, error) { return c.splits(claim, loss, thresholds, level) }
 	}
-	lo, hi := res.between(Failure)
+	if refuted, err := bound(); err != nil {
+		return err
+	} else if refuted {
+		r.alarm("canaries")
+	}
+	lo, hi := c.gradients.between(Failure)
 	r.Scale = &[2]float64{lo, hi}
-	r.Tests = slices.Concat(res.tests(), curved.tests(), choices.tests(), samples.tests())
+	r.Tests = slices.Concat(c.gradients.tests(), c.hessians.tests(), c.choices.tests(), c.samples.tests())
 	for _, t := range r.Tests {
 		if t.P <= level {
 			r.alarm(t.Name)
 		}
 	}
-	return r, nil
+	return nil
+}
+
+// shift bounds ε by the shift between odds that are normal. It reports whether the shift refutes what was charged.
+func (c *crafting) shift(level float64) (refuted bool, err error) {
+	r := c.result
+	r.Mu = audit.Shift(c.inZ, c.outZ, Failure)
+	if r.Mu > 0 {
+		g, err := gaussians(r.Mu)
+		if err != nil {
+			return false, err
+		}
+		r.Bound = g.Epsilon(r.Delta)
+	}
+	return audit.Shift(c.inZ, c.outZ, level) > r.Charged, nil
+}
+
+// splits bounds ε by how thresholds divide odds of any law: by the largest claim of the family that they refute. It reports
+// whether they refute the run's own claim, which is loss.
+func (c *crafting) splits(
+	claim family, loss account.Loss, thresholds []float64, level float64,
+) (refuted bool, err error) {
+	r := c.result
+	r.Charged = 0
+	if !c.opt.quick {
+		splits := audit.Splits(c.in, c.out, thresholds, Failure)
+		x, epsilon, err := claim.least(func(c audit.Curve) bool { return c.Refutes(splits) }, r.Delta)
+		if err != nil {
+			return false, err
+		}
+		if r.Bound = epsilon; x > 0 {
+			r.Noise = 1 / x
+		}
+	}
+	return curve(loss).Refutes(audit.Splits(c.in, c.out, thresholds, level)), nil
 }
 
 // enough is how many runs bring the bound to 85 % of the claim with few exceptions, within mostWork.

@@ -24,23 +24,8 @@ type Setup struct {
 
 // Audit audits a prepared spec.
 func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
-	if job.Spec.Privacy.Off {
-		return nil, &run.InputError{Where: job.Spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
-	}
-	if privacy.Contains[privacy.Allocated](job.Plan) {
-		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: errors.New("sampling: found allocation; allowed for an audit are poisson, fixed and all rows: it knows no attack on random allocation")}
-	}
-	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) && !privacy.Contains[privacy.FixedSampled](job.Plan) {
-		return nil, &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; allowed is one with samples, as by --set method.batch=100", s.Fault)}
-	}
-	if s.Fault == FaultParts && (job.Held == nil || job.Facts.Adjacency == privacy.ReplaceOne || s.Canaries > 0) {
-		return nil, &run.InputError{Where: job.Spec.Place("holdout"), Err: fmt.Errorf("--plant: found %s; allowed for a run with a holdout under add-or-remove, without --canaries", s.Fault)}
-	}
-	if sum := job.Sum; (s.Fault == FaultShare || s.Fault == FaultRerun) && (sum == nil || s.Fault == FaultRerun && sum.Retries == 0) {
-		return nil, &run.InputError{Where: job.Spec.Place("network"), Err: fmt.Errorf("--plant: found %s; allowed for owners who add up masked sums, network.mode: sum, with network.retries of 1 or more for %s", s.Fault, FaultRerun)}
-	}
-	if s.Fault != "" && (s.OnData || s.Runs > 0) {
-		return nil, &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
+	if err := s.possible(job); err != nil {
+		return nil, err
 	}
 	crafted := s.Runs == 0 && s.Canaries == 0 && !s.OnData // residuals are of synthetic rows only
 	if s.Canaries == 0 && s.Runs == 0 && !crafted {
@@ -59,15 +44,7 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	if err != nil {
 		return nil, &run.InputError{Err: fmt.Errorf("--%w", err)}
 	}
-	var table *data.Table
-	switch {
-	case !s.OnData:
-		table, err = Synthetic(ctx, job.Schema, rows, s.Seed)
-	case job.Spec.Data == "":
-		return nil, &run.InputError{Err: errors.New("--on-data: found no rows; allowed is a spec with data, or --data FILE")}
-	default:
-		table, err = s.own(ctx, job, rows)
-	}
+	table, err := s.table(ctx, job, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +58,40 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	}
 	r, err := audit(ctx, job, table, s.Options)
 	return r, blind(job, err)
+}
+
+// possible refuses a spec that no audit can test, and a fault that this one cannot have.
+func (s Setup) possible(job *run.Job) error {
+	if job.Spec.Privacy.Off {
+		return &run.InputError{Where: job.Spec.Place("privacy"), Err: errors.New("privacy: found none; allowed is a claim that an audit can test")}
+	}
+	if privacy.Contains[privacy.Allocated](job.Plan) {
+		return &run.InputError{Where: job.Spec.Place("method"), Err: errors.New("sampling: found allocation; allowed for an audit are poisson, fixed and all rows: it knows no attack on random allocation")}
+	}
+	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) && !privacy.Contains[privacy.FixedSampled](job.Plan) {
+		return &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; allowed is one with samples, as by --set method.batch=100", s.Fault)}
+	}
+	if s.Fault == FaultParts && (job.Held == nil || job.Facts.Adjacency == privacy.ReplaceOne || s.Canaries > 0) {
+		return &run.InputError{Where: job.Spec.Place("holdout"), Err: fmt.Errorf("--plant: found %s; allowed for a run with a holdout under add-or-remove, without --canaries", s.Fault)}
+	}
+	if sum := job.Sum; (s.Fault == FaultShare || s.Fault == FaultRerun) && (sum == nil || s.Fault == FaultRerun && sum.Retries == 0) {
+		return &run.InputError{Where: job.Spec.Place("network"), Err: fmt.Errorf("--plant: found %s; allowed for owners who add up masked sums, network.mode: sum, with network.retries of 1 or more for %s", s.Fault, FaultRerun)}
+	}
+	if s.Fault != "" && (s.OnData || s.Runs > 0) {
+		return &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; allowed is one with canaries on synthetic rows")}
+	}
+	return nil
+}
+
+// table is the one to audit on: synthetic, or the spec's own.
+func (s Setup) table(ctx context.Context, job *run.Job, rows int) (*data.Table, error) {
+	switch {
+	case !s.OnData:
+		return Synthetic(ctx, job.Schema, rows, s.Seed)
+	case job.Spec.Data == "":
+		return nil, &run.InputError{Err: errors.New("--on-data: found no rows; allowed is a spec with data, or --data FILE")}
+	}
+	return s.own(ctx, job, rows)
 }
 
 // blind says of ErrBlind what to do.

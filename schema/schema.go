@@ -688,10 +688,13 @@ func (s *Schema) checkUnit() *config.Error {
 	return checkName("unit.name", s.Unit)
 }
 
+// bad is the error of a field.
+func bad(path, found, allowed string) *config.Error {
+	return &config.Error{Field: path, Found: found, Allowed: allowed}
+}
+
+// checkImage wants a shape, pixels' center and scale that fit it, and no fields of other formats.
 func (s *Schema) checkImage() *config.Error {
-	bad := func(path, found, allowed string) *config.Error {
-		return &config.Error{Field: path, Found: found, Allowed: allowed}
-	}
 	m := s.Image
 	if m == nil || len(m.Shape) == 0 {
 		return bad("image.shape", "nothing", "the public shape of an image, as in [28, 28]")
@@ -721,6 +724,13 @@ func (s *Schema) checkImage() *config.Error {
 			}
 		}
 	}
+	if err := m.checkEncode(); err != nil {
+		return err
+	}
+	return s.checkImageColumns()
+}
+
+func (m *Image) checkEncode() *config.Error {
 	switch m.Encode {
 	case "":
 	case EncodeScattering:
@@ -734,8 +744,13 @@ func (s *Schema) checkImage() *config.Error {
 	default:
 		return bad("image.encode", config.Quote(m.Encode), "pixels or scattering")
 	}
+	return nil
+}
+
+// checkImageColumns wants the label alone, with classes that a byte can be.
+func (s *Schema) checkImageColumns() *config.Error {
 	switch {
-	case s.Features != m.features() || s.Values != nil:
+	case s.Features != s.Image.features() || s.Values != nil:
 		return bad("features", "features for idx", "image; features, min and max are for libsvm")
 	case len(s.Columns) != 1:
 		return bad("columns", "columns that are no label", "the label alone, for idx")
@@ -750,10 +765,12 @@ func (s *Schema) checkImage() *config.Error {
 	return nil
 }
 
+func (f *Format) bad(path, found, allowed string) *config.Error {
+	return bad("format."+path, found, allowed)
+}
+
 func (f *Format) check() *config.Error {
-	bad := func(path, found, allowed string) *config.Error {
-		return &config.Error{Field: "format." + path, Found: found, Allowed: allowed}
-	}
+	bad := f.bad
 	if f.Comment != "" && (!config.PlainText(f.Comment) || strings.TrimSpace(f.Comment) != f.Comment) {
 		return bad("comment", config.Quote(f.Comment), "text that the lines to skip begin with, without spaces around it")
 	}
@@ -767,9 +784,14 @@ func (f *Format) check() *config.Error {
 		}
 		return nil
 	case KindCSV:
+		return f.checkCSV()
 	default:
 		return bad("kind", config.Quote(f.Kind), "csv, libsvm or idx")
 	}
+}
+
+func (f *Format) checkCSV() *config.Error {
+	bad := f.bad
 	switch f.Encoding {
 	case "", EncodingUTF16, EncodingLatin1, EncodingWindows:
 	default:

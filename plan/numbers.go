@@ -124,35 +124,43 @@ func (n Numbers) missing() (string, error) {
 	return "", nil
 }
 
+// checkSample refuses numbers of a sample that are out of range, missing, or contradict each other.
+func (n Numbers) checkSample(open bool) error {
+	rate, batch, rows := value(n.SamplingRate), value(n.Batch), value(n.Rows)
+	haveRate, haveBatch := n.SamplingRate != nil, n.Batch != nil
+	switch {
+	case n.Sampler != "" && n.Sampler != "poisson" && n.Sampler != "fixed" && n.Sampler != "full":
+		return fmt.Errorf("--sampler: found %q; allowed are poisson, fixed and full", n.Sampler)
+	case haveRate && !(rate > 0 && rate <= 1):
+		return fmt.Errorf("--sampling-rate: found %v; allowed is above 0 and at most 1", rate)
+	case n.Rows != nil && (rows < 1 || rows > math.MaxInt32):
+		return fmt.Errorf("--rows: found %d; allowed is 1 to %d", rows, math.MaxInt32)
+	case haveRate && haveBatch:
+		return fmt.Errorf("--batch: found beside --sampling-rate; allowed is one of the two")
+	case haveBatch && n.Rows == nil:
+		return fmt.Errorf("--rows is missing: --batch is a number of records out of so many")
+	case haveBatch && (batch < 1 || batch > rows):
+		return fmt.Errorf("--batch: found %d; allowed is 1 to the %d of --rows", batch, rows)
+	case n.Sampler == "fixed" && n.Rows == nil:
+		return fmt.Errorf("--rows is missing: a fixed sample is so many records out of so many")
+	case n.Sampler == "full" && (haveBatch && batch < rows || haveRate && rate < 1):
+		return fmt.Errorf("--sampler: found full beside a sampling rate below 1; allowed are poisson and fixed")
+	case (n.Sampler == "poisson" || n.Sampler == "fixed") && !haveRate && !haveBatch && !open:
+		return fmt.Errorf("--sampling-rate or --batch is missing: --sampler %s needs one, or --epsilon, --noise-multiplier and --steps to find it", n.Sampler)
+	}
+	return nil
+}
+
 // sampled settles the sampler, its rate and its size; open says that the rate is solved for.
 func (n Numbers) sampled(open bool) (r release, warning string, err error) {
 	r = release{sampler: n.Sampler, rate: 1, rows: value(n.Rows), batch: value(n.Batch), adjacency: n.Adjacency}
 	if n.SamplingRate != nil {
 		r.rate = *n.SamplingRate
 	}
-	haveRate, haveBatch := n.SamplingRate != nil, n.Batch != nil
-	fail := func(format string, args ...any) (release, string, error) { return r, "", fmt.Errorf(format, args...) }
-	switch {
-	case n.Sampler != "" && n.Sampler != "poisson" && n.Sampler != "fixed" && n.Sampler != "full":
-		return fail("--sampler: found %q; allowed are poisson, fixed and full", n.Sampler)
-	case haveRate && !(r.rate > 0 && r.rate <= 1):
-		return fail("--sampling-rate: found %v; allowed is above 0 and at most 1", r.rate)
-	case n.Rows != nil && (r.rows < 1 || r.rows > math.MaxInt32):
-		return fail("--rows: found %d; allowed is 1 to %d", r.rows, math.MaxInt32)
-	case haveRate && haveBatch:
-		return fail("--batch: found beside --sampling-rate; allowed is one of the two")
-	case haveBatch && n.Rows == nil:
-		return fail("--rows is missing: --batch is a number of records out of so many")
-	case haveBatch && (r.batch < 1 || r.batch > r.rows):
-		return fail("--batch: found %d; allowed is 1 to the %d of --rows", r.batch, r.rows)
-	case n.Sampler == "fixed" && n.Rows == nil:
-		return fail("--rows is missing: a fixed sample is so many records out of so many")
-	case n.Sampler == "full" && (haveBatch && r.batch < r.rows || haveRate && r.rate < 1):
-		return fail("--sampler: found full beside a sampling rate below 1; allowed are poisson and fixed")
-	case (n.Sampler == "poisson" || n.Sampler == "fixed") && !haveRate && !haveBatch && !open:
-		return fail("--sampling-rate or --batch is missing: --sampler %s needs one, or --epsilon, --noise-multiplier and --steps to find it", n.Sampler)
+	if err := n.checkSample(open); err != nil {
+		return r, "", err
 	}
-	if haveBatch {
+	if n.Batch != nil {
 		r.rate = float64(r.batch) / float64(r.rows)
 	}
 	if r.sampler == "" {
@@ -162,7 +170,7 @@ func (n Numbers) sampled(open bool) (r release, warning string, err error) {
 	}
 	if r.sampler == "fixed" && !open {
 		asked := r.rate
-		if !haveBatch {
+		if n.Batch == nil {
 			r.batch = max(1, int(math.Round(asked*float64(r.rows))))
 		}
 		r.rate = float64(r.batch) / float64(r.rows)

@@ -309,10 +309,63 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 	} else if !errors.Is(err, ErrNone) {
 		return false, err
 	}
+	s := &summed{totals: map[int][]int64{}, parts: map[int][]int{}, claims: make([][]byte, len(a.Network.Owners))}
+	if over, err := a.collect(ctx, attempt, sum, s); over || err != nil {
+		return over, err
+	}
+	most := s.most()
+	for i := range a.Network.Owners {
+		if !slices.Contains(s.parts[most], i) {
+			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners", a.name(i))
+		}
+	}
+	all := runlog.Numbers(s.totals[most])
+	for k := sumChunks(most) - 1; k >= 0; k-- {
+		value := chunk(all, k)
+		if k == 0 {
+			value = slices.Concat([]byte{made}, slices.Concat(s.claims...), value)
+		}
+		if _, err := a.Store.Put(ctx, chunkKey(OutcomeKey(attempt, sum), k, k+1), value); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// summed is what the owners' parts add up to so far. All should have one length.
+type summed struct {
+	totals map[int][]int64 // by length
+	parts  map[int][]int   // the owners of parts of each length
+	claims [][]byte        // by owner
+	made   int             // parts
+}
+
+// add adds the part of owner i.
+func (s *summed) add(i int, numbers, claim []byte) {
+	length := len(numbers) / 8
+	if s.totals[length] == nil {
+		s.totals[length] = make([]int64, length)
+	}
+	runlog.AddNumbers(s.totals[length], numbers)
+	s.parts[length] = append(s.parts[length], i)
+	s.claims[i] = claim
+	s.made++
+}
+
+// most is the length that most parts have; of several, the greatest.
+func (s *summed) most() int {
+	most := -1
+	for length, who := range s.parts {
+		if most < 0 || len(who) > len(s.parts[most]) || len(who) == len(s.parts[most]) && length > most {
+			most = length
+		}
+	}
+	return most
+}
+
+// collect awaits the part of every owner. It reports true if the attempt is over.
+func (a *Adder) collect(ctx context.Context, attempt, sum int, s *summed) (over bool, err error) {
 	n := len(a.Network.Owners)
-	claims := make([][]byte, n)
-	totals := map[int][]int64{} // by length, and how many owners have parts of it
-	parts := map[int][]int{}
 	var keys []string // parts, then presences of the next attempt, then what ends this one
 	var left []int
 	for k, key := range []func(i int) string{
@@ -325,8 +378,8 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 		}
 	}
 	var stops []int // owners who asked for the end
-	for made, here := 0, 0; made < n; {
-		if k := len(stops); k > 0 && (sum > 0 || k == n || made > len(parts[0])) {
+	for here := 0; s.made < n; {
+		if k := len(stops); k > 0 && (sum > 0 || k == n || s.made > len(s.parts[0])) {
 			return true, a.giveUp(ctx, attempt, sum, stops[0], "%s asked for the end", a.name(stops[0]))
 		}
 		at, b, err := a.Store.Await(ctx, keys...)
@@ -338,20 +391,12 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 		switch what {
 		case 0:
 			numbers, claim, err := a.part(ctx, i, attempt, sum, b)
-			if err != nil && !errors.Is(err, ErrForged) {
+			if errors.Is(err, ErrForged) {
+				return true, a.giveUp(ctx, attempt, sum, i, "what %s stored as its part is not what it signed", a.name(i))
+			} else if err != nil {
 				return false, err
 			}
-			if err != nil {
-				return true, a.giveUp(ctx, attempt, sum, i, "what %s stored as its part is not what it signed", a.name(i))
-			}
-			length := len(numbers) / 8
-			if totals[length] == nil {
-				totals[length] = make([]int64, length)
-			}
-			runlog.AddNumbers(totals[length], numbers)
-			parts[length] = append(parts[length], i)
-			claims[i] = claim
-			made++
+			s.add(i, numbers, claim)
 		case 1:
 			if here++; here == n {
 				return true, nil
@@ -362,28 +407,6 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 			} else {
 				a.notice("what is stored as the wish of %s to end attempt %d is not signed by it and counts for nothing: who stored it has the owner's connection, or its program is of an earlier build. Revoke and invite it again, or update it", a.name(i), attempt+1)
 			}
-		}
-	}
-	var total []int64
-	most := -1
-	for length, who := range parts {
-		if most < 0 || len(who) > len(parts[most]) || len(who) == len(parts[most]) && length > most {
-			total, most = totals[length], length
-		}
-	}
-	for i := range n {
-		if len(parts) > 1 && !slices.Contains(parts[most], i) {
-			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners", a.name(i))
-		}
-	}
-	all := runlog.Numbers(total)
-	for k := sumChunks(len(total)) - 1; k >= 0; k-- {
-		value := chunk(all, k)
-		if k == 0 {
-			value = slices.Concat([]byte{made}, slices.Concat(claims...), value)
-		}
-		if _, err := a.Store.Put(ctx, chunkKey(OutcomeKey(attempt, sum), k, k+1), value); err != nil {
-			return false, err
 		}
 	}
 	return false, nil

@@ -96,7 +96,7 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	text, plain := scalar(n.n)
+	text, _ := scalar(n.n)
 	switch dst := v.Addr().Interface().(type) {
 	case *Node:
 		*dst = n
@@ -110,12 +110,56 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 		}
 		return nil
 	}
-	number, isNumber := 0.0, false
-	if plain {
-		var fault string
-		number, fault = ParseNumber(strings.ReplaceAll(text, "_", ""))
-		isNumber = fault == ""
+	switch v.Kind() {
+	case reflect.Struct:
+		if !n.IsBlock() {
+			return n.Wrong("a block of fields")
+		}
+		return n.fields(v, except)
+	case reflect.Slice:
+		return n.elements(v, list)
+	case reflect.String:
+		if !isText(n.n) {
+			return n.Wrong("text")
+		}
+		v.SetString(text)
+	case reflect.Bool:
+		b, ok := n.n.(*ast.BoolNode)
+		if !ok {
+			return n.Wrong("true or false")
+		}
+		v.SetBool(b.Value)
+	case reflect.Float64, reflect.Int, reflect.Uint64:
+		return n.number(v)
+	default:
+		return fmt.Errorf("config: a field of type %v cannot be decoded", v.Type())
 	}
+	return nil
+}
+
+// elements reads a list into a slice; unless it must be a list, a single value is one of one.
+func (n Node) elements(v reflect.Value, list bool) error {
+	nodes := []Node{n}
+	if s, ok := n.n.(*ast.SequenceNode); ok {
+		nodes = nodes[:0]
+		for i, e := range s.Values {
+			nodes = append(nodes, Node{n.doc, e, fmt.Sprintf("%s[%d]", n.path, i)})
+		}
+	} else if list {
+		return n.Wrong("a list")
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(nodes), len(nodes)))
+	for i, e := range nodes {
+		if err := e.decode(v.Index(i), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number reads a number into a field, whose kind says its range.
+func (n Node) number(v reflect.Value) error {
+	text, plain := scalar(n.n)
 	beyond := "" // the range of the field
 	switch v.Kind() {
 	case reflect.Float64:
@@ -128,39 +172,9 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 	if plain && beyond != "" {
 		return n.doc.Locate(&Error{Field: n.path, Err: errors.New(n.path + ": " + beyond)})
 	}
+	number, fault := ParseNumber(strings.ReplaceAll(text, "_", ""))
+	isNumber := plain && fault == ""
 	switch v.Kind() {
-	case reflect.Struct:
-		if !n.IsBlock() {
-			return n.Wrong("a block of fields")
-		}
-		return n.fields(v, except)
-	case reflect.Slice:
-		nodes := []Node{n}
-		if s, ok := n.n.(*ast.SequenceNode); ok {
-			nodes = nodes[:0]
-			for i, e := range s.Values {
-				nodes = append(nodes, Node{n.doc, e, fmt.Sprintf("%s[%d]", n.path, i)})
-			}
-		} else if list {
-			return n.Wrong("a list")
-		}
-		v.Set(reflect.MakeSlice(v.Type(), len(nodes), len(nodes)))
-		for i, e := range nodes {
-			if err := e.decode(v.Index(i), false); err != nil {
-				return err
-			}
-		}
-	case reflect.String:
-		if !isText(n.n) {
-			return n.Wrong("text")
-		}
-		v.SetString(text)
-	case reflect.Bool:
-		b, ok := n.n.(*ast.BoolNode)
-		if !ok {
-			return n.Wrong("true or false")
-		}
-		v.SetBool(b.Value)
 	case reflect.Float64:
 		if !isNumber {
 			return n.Wrong("a number")
@@ -177,8 +191,6 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 			return n.Wrong("a whole number from 0 to 18446744073709551615")
 		}
 		v.SetUint(u)
-	default:
-		return fmt.Errorf("config: a field of type %v cannot be decoded", v.Type())
 	}
 	return nil
 }

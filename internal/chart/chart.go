@@ -249,10 +249,7 @@ func (p *Plot) ranges() (x, y scale) {
 	for _, q := range plots {
 		sameX := q.XLabel == p.XLabel && q.LogX == p.LogX
 		sameY := q.YLabel == p.YLabel && q.LogY == p.LogY && q.Tight == p.Tight
-		see := func(x, y, sd float64) {
-			if !finite(x) || !finite(y) {
-				return
-			}
+		q.points(func(x, y, sd float64) {
 			if sameX {
 				seeX(x)
 			}
@@ -265,51 +262,66 @@ func (p *Plot) ranges() (x, y scale) {
 					seeY(y - sd)
 				}
 			}
-		}
-		for _, l := range q.Lines {
-			for i := range l.X {
-				sd := 0.0
-				if l.SD != nil {
-					sd = l.SD[i]
-				}
-				see(l.X[i], l.Y[i], sd)
-			}
-		}
-		if q.Mark != nil {
-			see(q.Mark[0], q.Mark[1], 0)
-		}
+		})
 		if sameY && q.Level != nil {
 			if yhi = math.Max(yhi, *q.Level); p.Tight && *q.Level > 0 {
 				ylo = math.Min(ylo, *q.Level)
 			}
 		}
 	}
-	y = linear(0, yhi, 5)
-	if p.Tight && ylo <= yhi {
-		y = linear(ylo, yhi, 8)
+	return p.xScale(xlo, xhi), p.yScale(ylo, yhi)
+}
+
+// points calls see with each point that is drawn, and its spread.
+func (p *Plot) points(see func(x, y, sd float64)) {
+	for _, l := range p.Lines {
+		for i := range l.X {
+			sd := 0.0
+			if l.SD != nil {
+				sd = l.SD[i]
+			}
+			if finite(l.X[i]) && finite(l.Y[i]) {
+				see(l.X[i], l.Y[i], sd)
+			}
+		}
 	}
-	if p.LogY && ylo <= yhi {
-		y = decades(ylo, yhi)
-	} else if p.LogY {
-		y = decades(0.1, 1)
+	if p.Mark != nil && finite(p.Mark[0]) && finite(p.Mark[1]) {
+		see(p.Mark[0], p.Mark[1], 0)
 	}
+}
+
+// xScale is the scale of x from lo to hi; there is no value if lo is above hi.
+func (p *Plot) xScale(lo, hi float64) scale {
 	if p.Categories != nil {
-		x = scale{lo: -0.5, hi: float64(len(p.Categories)) - 0.5}
+		x := scale{lo: -0.5, hi: float64(len(p.Categories)) - 0.5}
 		for i := range p.Categories {
 			x.ticks = append(x.ticks, float64(i))
 		}
-		return x, y
+		return x
 	}
-	if xlo > xhi {
-		xlo, xhi = 0, 1
+	if lo > hi {
+		lo, hi = 0, 1
 		if p.LogX {
-			xlo = 0.1
+			lo = 0.1
 		}
 	}
 	if p.LogX {
-		return decades(xlo, xhi), y
+		return decades(lo, hi)
 	}
-	return linear(xlo, xhi, 6), y
+	return linear(lo, hi, 6)
+}
+
+// yScale is the scale of y, whose positive values are from lo to hi.
+func (p *Plot) yScale(lo, hi float64) scale {
+	switch {
+	case p.LogY && lo <= hi:
+		return decades(lo, hi)
+	case p.LogY:
+		return decades(0.1, 1)
+	case p.Tight && lo <= hi:
+		return linear(lo, hi, 8)
+	}
+	return linear(0, hi, 5)
 }
 
 // linear makes about n round ticks; the upper end of the range is one of them

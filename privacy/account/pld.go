@@ -138,101 +138,8 @@ type pldLoss struct {
 func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 	l.adj, l.rests = adj, anchors{}
 	l.rests.note("pld-pairs", "pld-line", "pld-discretisation", "pld-composition", "pld-truncation", "pld-geometric")
-	index := map[pair]int{}
-	mixed := map[int]privacy.Event{} // what the parts of many points stand for
-	count := func(i int, times float64) {
-		l.parts[i].times += times
-		l.steps += times
-	}
-	add := func(p pair, times float64) {
-		p = l.inRange(p)
-		i, ok := index[p]
-		if !ok {
-			i = len(l.parts)
-			index[p] = i
-			l.parts = append(l.parts, pldPart{pair: p})
-		}
-		count(i, times)
-	}
-	addMixed := func(rate float64, leaf, inner privacy.Event, times float64) bool {
-		for i, known := range mixed {
-			if privacy.Equal(known, leaf) {
-				count(i, times)
-				return true
-			}
-		}
-		points, excess, ok := l.mixture(inner)
-		if ok {
-			mixed[len(l.parts)] = leaf
-			p := l.inRange(pair{shape: pointShape, rate: rate, shift: 1, lost: excess})
-			l.parts = append(l.parts, pldPart{pair: p, points: points})
-			count(len(l.parts)-1, times)
-		}
-		return ok
-	}
-	var whole sum // Σ 1/σ² of the Gaussians on whole tables
-	err := leaves(e, 1, func(leaf privacy.Event, times float64) error {
-		var rate float64
-		var inner privacy.Event
-		switch leaf := leaf.(type) {
-		case privacy.PoissonSampled:
-			rate, inner = leaf.Rate, leaf.Of
-			if adj == privacy.ReplaceOne {
-				if p, ok := sumPair(rate, inner); ok {
-					add(p, times)
-					l.sampled = true
-					l.rests.note("gaussian-collapse", "poisson-replace-sum")
-					return nil
-				}
-				l.rests.note("pld-fixed", "poisson-replace")
-			}
-		case privacy.FixedSampled:
-			if adj != privacy.ReplaceOne {
-				return unsupported(a, leaf, adj, addRemoveFixed)
-			}
-			rate, inner = math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of
-			l.rests.note("pld-fixed")
-		case privacy.Allocated:
-			p, ok := allocatedPair(leaf)
-			if !ok {
-				return unsupported(a, leaf, adj, onlyAllocatedGaussian)
-			}
-			add(p, times)
-			l.sampled, l.clamped = true, true
-			l.rests.note("gaussian-collapse", "allocation")
-			return nil
-		default:
-			if g, ok := gaussianOf(leaf); ok {
-				whole.addProduct(times, precisionUp(g))
-				l.rests.note("gaussian-collapse")
-				return nil
-			}
-			if p, ok := l.pairOf(leaf); ok {
-				add(p, times)
-				return nil
-			}
-			return unsupported(a, leaf, adj, notKnown)
-		}
-		l.sampled = true
-		if precision, ok := gaussianPrecision(inner); ok {
-			add(pair{shape: normalShape, rate: rate, shift: gaussianShift(precision)}, times)
-			l.rests.note("gaussian-collapse")
-			return nil
-		}
-		if only, ok := onlyLeaf(inner); ok {
-			if p, ok := l.pairOf(only); ok {
-				p.rate = rate
-				add(p, times)
-				return nil
-			}
-		}
-		if !addMixed(rate, leaf, inner, times) {
-			return unsupported(a, leaf, adj, nestedSampling)
-		}
-		l.rests.note("pld-mixture")
-		return nil
-	})
-	if err != nil {
+	r := pldReader{pldLoss: l, accountant: a, index: map[pair]int{}, mixed: map[int]privacy.Event{}}
+	if err := leaves(e, 1, r.leaf); err != nil {
 		return err
 	}
 	for i := range l.parts {
@@ -240,16 +147,124 @@ func (l *pldLoss) read(a PLD, e privacy.Event, adj privacy.Adjacency) error {
 			p.points = allocatedPoints(int(p.near), p.shift)
 		}
 	}
-	if precision := whole.up(); precision > 0 {
+	if precision := r.whole.up(); precision > 0 {
 		if len(l.parts) == 0 {
 			l.exact = &gdpLoss{mu: math.Sqrt(precision) * (1 + 1e-15)}
 		}
-		add(pair{shape: normalShape, rate: 1, shift: gaussianShift(precision)}, 1)
+		r.add(pair{shape: normalShape, rate: 1, shift: gaussianShift(precision)}, 1)
 	}
 	l.hopeless = l.hopeless || l.steps > pldMaxTimes
 	if len(l.parts) > pldMaxParts {
 		l.parts, l.less = join(l.parts, false), join(l.parts, true)
 	}
+	return nil
+}
+
+// A pldReader reads events into the parts of a loss.
+type pldReader struct {
+	*pldLoss
+	accountant PLD
+	index      map[pair]int          // of the parts
+	mixed      map[int]privacy.Event // what the parts of many points stand for
+	whole      sum                   // Σ 1/σ² of the Gaussians on whole tables
+}
+
+func (r *pldReader) count(i int, times float64) {
+	r.parts[i].times += times
+	r.steps += times
+}
+
+// add adds a pair so many times.
+func (r *pldReader) add(p pair, times float64) {
+	p = r.inRange(p)
+	i, ok := r.index[p]
+	if !ok {
+		i = len(r.parts)
+		r.index[p] = i
+		r.parts = append(r.parts, pldPart{pair: p})
+	}
+	r.count(i, times)
+}
+
+// addMixed adds a sample, of a mixture of laws, so many times. It reports whether inner is such a mixture.
+func (r *pldReader) addMixed(rate float64, leaf, inner privacy.Event, times float64) bool {
+	for i, known := range r.mixed {
+		if privacy.Equal(known, leaf) {
+			r.count(i, times)
+			return true
+		}
+	}
+	points, excess, ok := r.mixture(inner)
+	if ok {
+		r.mixed[len(r.parts)] = leaf
+		p := r.inRange(pair{shape: pointShape, rate: rate, shift: 1, lost: excess})
+		r.parts = append(r.parts, pldPart{pair: p, points: points})
+		r.count(len(r.parts)-1, times)
+	}
+	return ok
+}
+
+// leaf adds an event that is not composed of others, so many times.
+func (r *pldReader) leaf(leaf privacy.Event, times float64) error {
+	switch leaf := leaf.(type) {
+	case privacy.PoissonSampled:
+		if r.adj == privacy.ReplaceOne {
+			if p, ok := sumPair(leaf.Rate, leaf.Of); ok {
+				r.add(p, times)
+				r.sampled = true
+				r.rests.note("gaussian-collapse", "poisson-replace-sum")
+				return nil
+			}
+			r.rests.note("pld-fixed", "poisson-replace")
+		}
+		return r.sample(leaf, leaf.Rate, leaf.Of, times)
+	case privacy.FixedSampled:
+		if r.adj != privacy.ReplaceOne {
+			return unsupported(r.accountant, leaf, r.adj, addRemoveFixed)
+		}
+		r.rests.note("pld-fixed")
+		return r.sample(leaf, math.Nextafter(float64(leaf.M)/float64(leaf.N), 1), leaf.Of, times)
+	case privacy.Allocated:
+		p, ok := allocatedPair(leaf)
+		if !ok {
+			return unsupported(r.accountant, leaf, r.adj, onlyAllocatedGaussian)
+		}
+		r.add(p, times)
+		r.sampled, r.clamped = true, true
+		r.rests.note("gaussian-collapse", "allocation")
+		return nil
+	}
+	if g, ok := gaussianOf(leaf); ok {
+		r.whole.addProduct(times, precisionUp(g))
+		r.rests.note("gaussian-collapse")
+		return nil
+	}
+	if p, ok := r.pairOf(leaf); ok {
+		r.add(p, times)
+		return nil
+	}
+	return unsupported(r.accountant, leaf, r.adj, notKnown)
+}
+
+// sample adds what inner asks of a sample at that rate, so many times; leaf is the event of both.
+func (r *pldReader) sample(leaf privacy.Event, rate float64, inner privacy.Event, times float64) error {
+	r.sampled = true
+	if precision, ok := gaussianPrecision(inner); ok {
+		r.add(pair{shape: normalShape, rate: rate, shift: gaussianShift(precision)}, times)
+		r.rests.note("gaussian-collapse")
+		return nil
+	}
+	if only, ok := onlyLeaf(inner); ok {
+		if p, ok := r.pairOf(only); ok {
+			p.rate = rate
+			r.add(p, times)
+			return nil
+		}
+	}
+	if !r.addMixed(rate, leaf, inner, times) {
+		return unsupported(r.accountant, leaf, r.adj, nestedSampling)
+	}
+	r.rests.note("pld-mixture")
 	return nil
 }
 

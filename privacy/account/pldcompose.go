@@ -259,43 +259,86 @@ func (l *pldLoss) newGrid(d direction, a pldAim, lower bool) *pldComposed {
 	}
 	c.h, c.first = h, int(math.Floor(lo/h))-1
 	c.shift = l.steps * 8 * unit * math.Max(h, largest)
-	c.transform(l, d, z, thetaUp, thetaDown, points, a.logDelta, allowed, list, lower)
+	c.compose(l, a, pldWindow{d, points, thetaUp, thetaDown, allowed, lower})
 	return c
 }
 
-// transform composes by fast Fourier transforms. PROOFS.md#pld-composition.
-func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown float64, n int, logDelta, allowed float64, list []sketch, lower bool) {
-	h := c.h
-	product := make([]complex128, n)
-	logSize := make([]float64, n) // ln Π |z|^T
-	excess := make([]float64, n)  // what errors may add to it
-	for i := range product {
-		product[i] = 1
+// A pldWindow says which stretch of the grid a law is composed on. It is cyclic: mass outside comes back inside.
+type pldWindow struct {
+	d         direction
+	points    int     // a power of two
+	thetaUp   float64 // above 0: Chernoff bounds what lies above the window at the order tilt + thetaUp,
+	thetaDown float64 // and what lies below at tilt − thetaDown
+	allowed   float64 // what the grid's spread may cost
+	lower     bool    // the optimistic twin
+}
+
+// A pldSpectrum is the transform of the tilted law that some parts have together, and what else is known of their sum.
+type pldSpectrum struct {
+	product         []complex128 // Π z^T by frequency; 0 where it is negligible
+	logSize         []float64    // ln Π |z|^T
+	excess          []float64    // what errors may add to it
+	kDown           float64      // ln E e^{(tilt−thetaDown)·S}
+	lowest, highest float64      // the range of S
+	// Of the optimistic twin, as in pldMass: sums over the steps, and the largest size.
+	mean, variance, size float64
+}
+
+// compose fills c with the law of the sum of all parts, by fast Fourier transforms; its tilt, h, first and shift are
+// set. PROOFS.md#pld-composition.
+func (c *pldComposed) compose(l *pldLoss, a pldAim, w pldWindow) {
+	c.tiltUp = c.tilt + w.thetaUp
+	s := c.transform(l, a, w)
+	pointError := s.invert()
+	slackness := 1e-13 + l.steps*16*unit + c.shift*(c.tiltUp+w.thetaDown) // of k, kUp and kDown
+	c.bound(s, w, slackness)
+	// Rounding of the tilts, e^{tilt·L}, multiplies each step's masses.
+	loEdge, hiEdge := c.edges(w)
+	reach := math.Max(math.Abs(loEdge), math.Abs(hiEdge))
+	relax := slackness*4 + 4*unit*(c.tilt*reach+math.Abs(c.k)) + l.steps*4*unit + c.shift*c.tilt
+	if w.lower {
+		relax = -relax
+		c.concede(l, s, math.Exp(a.logDelta)*1e-3)
 	}
-	c.tiltUp = c.tilt + thetaUp
-	var kDown, mean, variance, size, lowest, highest float64
+	c.k += relax
+	c.kUp += math.Abs(relax)
+	c.accumulate(s.product, pointError, w.lower)
+}
+
+// edges are the window's first and last point.
+func (c *pldComposed) edges(w pldWindow) (lo, hi float64) {
+	return float64(c.first) * c.h, float64(c.first+w.points-1) * c.h
+}
+
+// transform multiplies the transforms of the parts' tilted laws, and adds up what c holds of the parts: k, kUp and inf.
+func (c *pldComposed) transform(l *pldLoss, a pldAim, w pldWindow) *pldSpectrum {
+	h, n := c.h, w.points
+	all := &pldSpectrum{product: make([]complex128, n), logSize: make([]float64, n), excess: make([]float64, n)}
+	for i := range all.product {
+		all.product[i] = 1
+	}
 	spectrum := make([]complex128, n)
 	transformError := fftError(n)
 	for j, p := range l.parts {
 		var m pldMass
-		if lower {
-			m = p.dominated(d, h, z, c.tilt, l.steps)
-			mean += p.times * m.mean
-			variance += p.times * m.variance
-			size = math.Max(size, m.size)
+		if w.lower {
+			m = p.dominated(w.d, h, a.z, c.tilt, l.steps)
+			all.mean += p.times * m.mean
+			all.variance += p.times * m.variance
+			all.size = math.Max(all.size, m.size)
 		} else {
 			// Of what the grid may spread, a part for the wide cells: over u of a
 			// range of about 2z.
-			wide := math.Log(allowed/(8*z*p.times)) + list[j].logMoment(c.tilt)
-			m = p.dominating(d, mesh{h: h, tilt: c.tilt, wide: wide, most: n / 256}, z)
+			wide := math.Log(w.allowed/(8*a.z*p.times)) + a.list[j].logMoment(c.tilt)
+			m = p.dominating(w.d, mesh{h: h, tilt: c.tilt, wide: wide, most: n / 256}, a.z)
 			c.inf += p.times * m.inf
 		}
-		lowest += p.times * float64(m.first) * h
-		highest += p.times * float64(m.first+len(m.p)) * h
+		all.lowest += p.times * float64(m.first) * h
+		all.highest += p.times * float64(m.first+len(m.p)) * h
 		moment := m.logMoment(h, c.tilt)
 		c.k += p.times * moment
 		c.kUp += p.times * m.logMoment(h, c.tiltUp)
-		kDown += p.times * m.logMoment(h, c.tilt-thetaDown)
+		all.kDown += p.times * m.logMoment(h, c.tilt-w.thetaDown)
 		clear(spectrum)
 		for i, mass := range m.p {
 			if mass > 0 {
@@ -307,62 +350,69 @@ func (c *pldComposed) transform(l *pldLoss, d direction, z, thetaUp, thetaDown f
 		times := uint64(p.times)
 		for i, s := range spectrum {
 			size := math.Max(math.Hypot(real(s), imag(s)), 1e-300)
-			logSize[i] += p.times * math.Log(size)
-			excess[i] += p.times * (math.Log1p(transformError/size) + 8*unit)
-			if logSize[i] < -60 {
-				product[i] = 0
+			all.logSize[i] += p.times * math.Log(size)
+			all.excess[i] += p.times * (math.Log1p(transformError/size) + 8*unit)
+			if all.logSize[i] < -60 {
+				all.product[i] = 0
 			} else {
-				product[i] *= power(s, times)
+				all.product[i] *= power(s, times)
 			}
 		}
 	}
+	return all
+}
+
+// invert makes product n times the tilted masses, and returns by how much a mass may be wrong.
+func (s *pldSpectrum) invert() (pointError float64) {
+	n := len(s.product)
 	total, wrong := 0.0, 0.0
-	for i, s := range product {
-		worst := math.Exp(logSize[i] + excess[i])
-		if s == 0 {
+	for i, z := range s.product {
+		worst := math.Exp(s.logSize[i] + s.excess[i])
+		if z == 0 {
 			wrong += worst
 		} else {
-			total += math.Exp(logSize[i])
-			wrong += worst * -math.Expm1(-excess[i])
+			total += math.Exp(s.logSize[i])
+			wrong += worst * -math.Expm1(-s.excess[i])
 		}
 	}
-	inverseFFT(product)
-	pointError := (wrong + transformError*(total+wrong)) / float64(n) * 1.01
+	inverseFFT(s.product)
+	return (wrong + fftError(n)*(total+wrong)) / float64(n) * 1.01
+}
 
-	// What lies outside the window, by Chernoff's bound from the masses themselves.
-	loEdge, hiEdge := float64(c.first)*h, float64(c.first+n-1)*h
-	if lowest >= loEdge {
-		kDown = math.Inf(-1)
+// bound bounds what lies outside the window, by Chernoff's bound from the masses themselves.
+func (c *pldComposed) bound(s *pldSpectrum, w pldWindow, slackness float64) {
+	loEdge, hiEdge := c.edges(w)
+	if s.lowest >= loEdge {
+		s.kDown = math.Inf(-1)
 	}
-	if highest <= hiEdge {
+	if s.highest <= hiEdge {
 		c.kUp = math.Inf(-1)
 	}
-	slackness := 1e-13 + l.steps*16*unit + c.shift*(c.tiltUp+thetaDown) // of k, kUp and kDown
-	c.above = math.Exp(c.kUp - c.k - thetaUp*hiEdge + 2*slackness)
-	c.below = math.Exp(kDown - c.k + thetaDown*loEdge + 2*slackness)
-	// Rounding of the tilts, e^{tilt·L}, multiplies each step's masses.
-	reach := math.Max(math.Abs(loEdge), math.Abs(hiEdge))
-	relax := slackness*4 + 4*unit*(c.tilt*reach+math.Abs(c.k)) + l.steps*4*unit + c.shift*c.tilt
-	if lower {
-		relax = -relax
-		tau := math.Exp(logDelta) * 1e-3
-		b := math.Log(1 / tau)
-		// Bernstein's inequality, for terms at most size + |mean| below their mean.
-		c.concedes = math.Sqrt(2*variance*b) + 4*size*b/3 - mean
-		c.failure = tau
-		if most := l.steps * size; most < c.concedes { // of few terms, what all can be
-			c.concedes, c.failure = most, 0
-		}
-		c.concedes += 1e-12 * l.steps * h
-		c.weightMax = math.Exp(-c.tilt*math.Log1p(1/c.tilt)) / (1 + c.tilt)
+	c.above = math.Exp(c.kUp - c.k - w.thetaUp*hiEdge + 2*slackness)
+	c.below = math.Exp(s.kDown - c.k + w.thetaDown*loEdge + 2*slackness)
+}
+
+// concede says of the optimistic twin how far the true sum may be below the grid's, but for the probability tau.
+func (c *pldComposed) concede(l *pldLoss, s *pldSpectrum, tau float64) {
+	b := math.Log(1 / tau)
+	// Bernstein's inequality, for terms at most size + |mean| below their mean.
+	c.concedes = math.Sqrt(2*s.variance*b) + 4*s.size*b/3 - s.mean
+	c.failure = tau
+	if most := l.steps * s.size; most < c.concedes { // of few terms, what all can be
+		c.concedes, c.failure = most, 0
 	}
-	c.k += relax
-	c.kUp += math.Abs(relax)
+	c.concedes += 1e-12 * l.steps * c.h
+	c.weightMax = math.Exp(-c.tilt*math.Log1p(1/c.tilt)) / (1 + c.tilt)
+}
+
+// accumulate fills gap and low from n times the tilted masses, each of which may be wrong by pointError.
+func (c *pldComposed) accumulate(masses []complex128, pointError float64, lower bool) {
+	h, n := c.h, len(masses)
 	c.gap, c.low = make([]float64, n+1), make([]float64, n+1)
 	keep := math.Exp(-h)
 	whole := -math.Expm1(-h)
 	for i := n - 1; i >= 0; i-- {
-		mass := real(product[(c.first+i)&(n-1)]) / float64(n)
+		mass := real(masses[(c.first+i)&(n-1)]) / float64(n)
 		if lower {
 			mass = math.Max(0, mass-pointError)
 		} else {

@@ -22,8 +22,7 @@ import (
 )
 
 func discloseCommand() *cobra.Command {
-	var where, out, spec, supersedes, keyFile string
-	var strict bool
+	var q discloseFlags
 	c := &cobra.Command{
 		Use:   "disclose RUN",
 		Short: "Write what a privacy officer signs: one file for programs, one page to print",
@@ -40,91 +39,99 @@ goes to another file and names the one that it replaces by --supersedes.`,
 		Example: `  sotto disclose runs/20261120-154800-0a1b2c3d --strict --sign ~/.ssh/id_ed25519
   ssh-keygen -Y check-novalidate -n file -s disclosure.json.sig < disclosure.json`,
 		Args: args(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			dir := args[0]
-			if out == "" {
-				out = filepath.Join(dir, disclosure.File)
-			}
-			if filepath.Ext(out) != ".json" {
-				return usageError("--out: found %q; allowed is a name that ends with .json, beside which the page ends with .html", out)
-			}
-			files := []string{out, disclosure.PageOf(out)}
-			for _, f := range files {
-				for _, name := range []string{f, f + disclosure.SignatureSuffix} {
-					if _, err := os.Lstat(name); err == nil {
-						return usageError("%s exists, and a disclosure is not overwritten; write a correction to another file: --out FILE --supersedes %s", name, out)
-					}
-				}
-			}
-			o := disclosure.Options{Made: program(), Supersedes: supersedes}
-			sign := func([]byte) ([]byte, error) { return nil, nil }
-			if keyFile != "" {
-				key, err := disclosure.ReadKey(keyFile)
-				if err != nil {
-					return inputOf(err)
-				}
-				sign = func(text []byte) ([]byte, error) { return disclosure.Sign(key, text) }
-				o.Made.Signer = ssh.FingerprintSHA256(key.PublicKey())
-			}
-			if spec != "" {
-				s, err := run.LoadSpec(spec, nil)
-				if err != nil {
-					return err
-				}
-				o.Later = &disclosure.Later{SpecFile: spec}
-				if s.Disclosure != nil {
-					o.Later.Statements = *s.Disclosure
-				}
-				if o.Later.Schema, err = data.LoadSchema(s.Schema); err != nil {
-					return usageError("%v", err)
-				}
-			}
-			d, err := disclose(c.Context(), dir, where, o)
-			if err != nil {
-				return err
-			}
-			missing := d.Statements.Missing
-			if strict && len(missing) > 0 {
-				return usageError("--strict: not stated: %s; write them into the spec and the schema, or name a spec that has them by --spec", strings.Join(missing, ", "))
-			}
-			text, err := d.Marshal()
-			if err != nil {
-				return err
-			}
-			page, err := d.Render(text)
-			if err != nil {
-				return err
-			}
-			for i, b := range [][]byte{text, page} {
-				signature, err := sign(b)
-				if err != nil {
-					return err
-				}
-				if err := newfile.ReplaceShared(files[i], b); err != nil {
-					return usageError("--out: %v", err)
-				}
-				fmt.Fprintln(c.OutOrStdout(), files[i])
-				if signature == nil {
-					continue
-				}
-				if err := newfile.ReplaceShared(files[i]+disclosure.SignatureSuffix, signature); err != nil {
-					return err
-				}
-				fmt.Fprintln(c.OutOrStdout(), files[i]+disclosure.SignatureSuffix)
-			}
-			if len(missing) > 0 {
-				fmt.Fprintf(c.OutOrStdout(), "Not stated: %s\n", strings.Join(missing, ", "))
-			}
-			return nil
-		},
+		RunE: q.run,
 	}
-	c.Flags().StringVar(&out, "out", "", "file to write; the page stands beside it (default: RUN/"+disclosure.File+")")
-	c.Flags().StringVar(&where, "ledger", "", "the ledger of the run (default: the one in which it was reserved)")
-	c.Flags().StringVar(&spec, "spec", "", "take the statements of people from this spec and its schema")
-	c.Flags().BoolVar(&strict, "strict", false, "refuse where something is not stated")
-	c.Flags().StringVar(&keyFile, "sign", "", "sign with this Ed25519 key of OpenSSH")
-	c.Flags().StringVar(&supersedes, "supersedes", "", "the disclosure that this one corrects")
+	c.Flags().StringVar(&q.out, "out", "", "file to write; the page stands beside it (default: RUN/"+disclosure.File+")")
+	c.Flags().StringVar(&q.where, "ledger", "", "the ledger of the run (default: the one in which it was reserved)")
+	c.Flags().StringVar(&q.spec, "spec", "", "take the statements of people from this spec and its schema")
+	c.Flags().BoolVar(&q.strict, "strict", false, "refuse where something is not stated")
+	c.Flags().StringVar(&q.keyFile, "sign", "", "sign with this Ed25519 key of OpenSSH")
+	c.Flags().StringVar(&q.supersedes, "supersedes", "", "the disclosure that this one corrects")
 	return c
+}
+
+// discloseFlags say of what to make a disclosure, and where to write it.
+type discloseFlags struct {
+	where, out, spec, supersedes, keyFile string
+	strict                                bool
+}
+
+func (q *discloseFlags) run(c *cobra.Command, args []string) error {
+	dir := args[0]
+	if q.out == "" {
+		q.out = filepath.Join(dir, disclosure.File)
+	}
+	if filepath.Ext(q.out) != ".json" {
+		return usageError("--out: found %q; allowed is a name that ends with .json, beside which the page ends with .html", q.out)
+	}
+	files := []string{q.out, disclosure.PageOf(q.out)}
+	for _, f := range files {
+		for _, name := range []string{f, f + disclosure.SignatureSuffix} {
+			if _, err := os.Lstat(name); err == nil {
+				return usageError("%s exists, and a disclosure is not overwritten; write a correction to another file: --out FILE --supersedes %s", name, q.out)
+			}
+		}
+	}
+	o := disclosure.Options{Made: program(), Supersedes: q.supersedes}
+	sign := func([]byte) ([]byte, error) { return nil, nil }
+	if q.keyFile != "" {
+		key, err := disclosure.ReadKey(q.keyFile)
+		if err != nil {
+			return inputOf(err)
+		}
+		sign = func(text []byte) ([]byte, error) { return disclosure.Sign(key, text) }
+		o.Made.Signer = ssh.FingerprintSHA256(key.PublicKey())
+	}
+	if q.spec != "" {
+		s, err := run.LoadSpec(q.spec, nil)
+		if err != nil {
+			return err
+		}
+		o.Later = &disclosure.Later{SpecFile: q.spec}
+		if s.Disclosure != nil {
+			o.Later.Statements = *s.Disclosure
+		}
+		if o.Later.Schema, err = data.LoadSchema(s.Schema); err != nil {
+			return usageError("%v", err)
+		}
+	}
+	d, err := disclose(c.Context(), dir, q.where, o)
+	if err != nil {
+		return err
+	}
+	missing := d.Statements.Missing
+	if q.strict && len(missing) > 0 {
+		return usageError("--strict: not stated: %s; write them into the spec and the schema, or name a spec that has them by --spec", strings.Join(missing, ", "))
+	}
+	text, err := d.Marshal()
+	if err != nil {
+		return err
+	}
+	page, err := d.Render(text)
+	if err != nil {
+		return err
+	}
+	for i, b := range [][]byte{text, page} {
+		signature, err := sign(b)
+		if err != nil {
+			return err
+		}
+		if err := newfile.ReplaceShared(files[i], b); err != nil {
+			return usageError("--out: %v", err)
+		}
+		fmt.Fprintln(c.OutOrStdout(), files[i])
+		if signature == nil {
+			continue
+		}
+		if err := newfile.ReplaceShared(files[i]+disclosure.SignatureSuffix, signature); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.OutOrStdout(), files[i]+disclosure.SignatureSuffix)
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(c.OutOrStdout(), "Not stated: %s\n", strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // disclose makes the disclosure of a run that verifies.

@@ -16,7 +16,7 @@ import (
 )
 
 func ledgerCommand() *cobra.Command {
-	var where string
+	var p ledgerPlace
 	c := &cobra.Command{
 		Use:   "ledger",
 		Short: "Show and set the lifetime budgets of datasets",
@@ -25,27 +25,39 @@ budget before it reads a record. By default reservations add up and nothing is
 refunded; in the other currencies a run gives back at its end what it did not
 charge. Its entries are chained by hash.`,
 	}
-	c.PersistentFlags().StringVar(&where, "ledger", "", ledgerUsage)
-	// with opens the ledger for one subcommand.
-	with := func(open func(context.Context, string) (*ledger.Ledger, error), f func(context.Context, io.Writer, *ledger.Ledger, []string) error) func(*cobra.Command, []string) error {
-		return func(c *cobra.Command, args []string) error {
-			l, err := open(c.Context(), where)
-			if errors.Is(err, run.ErrNoLedger) && c.Name() == "list" {
-				_, err := fmt.Fprintln(c.OutOrStdout(), "There is no ledger yet; the first run makes it")
-				return err
-			}
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			return f(c.Context(), c.OutOrStdout(), l, args)
-		}
-	}
+	c.PersistentFlags().StringVar(&p.where, "ledger", "", ledgerUsage)
+	c.AddCommand(p.list(), p.show(), p.forecast(), p.verify(), p.accept(), p.budget(), p.settle())
+	group(c)
+	return c
+}
 
+// A ledgerPlace is where the ledger of a command is.
+type ledgerPlace struct{ where string }
+
+// with opens the ledger for one subcommand.
+func (p *ledgerPlace) with(
+	open func(context.Context, string) (*ledger.Ledger, error),
+	f func(context.Context, io.Writer, *ledger.Ledger, []string) error,
+) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		l, err := open(c.Context(), p.where)
+		if errors.Is(err, run.ErrNoLedger) && c.Name() == "list" {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "There is no ledger yet; the first run makes it")
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return f(c.Context(), c.OutOrStdout(), l, args)
+	}
+}
+
+func (p *ledgerPlace) list() *cobra.Command {
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the datasets", Args: args(cobra.NoArgs),
-		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+		RunE: p.with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 			all, err := l.Datasets(ctx)
 			if err != nil {
 				return err
@@ -57,10 +69,14 @@ charge. Its entries are chained by hash.`,
 		}),
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return list
+}
 
+func (p *ledgerPlace) show() *cobra.Command {
+	var asJSON bool
 	show := &cobra.Command{
 		Use: "show DATASET", Short: "Show a dataset's statement and entries", Args: args(cobra.ExactArgs(1)),
-		RunE: with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+		RunE: p.with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 			d, err := l.Dataset(ctx, args[0])
 			if err != nil {
 				return usageError("%v", err)
@@ -76,8 +92,11 @@ charge. Its entries are chained by hash.`,
 		}),
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return show
+}
 
-	verify := &cobra.Command{
+func (p *ledgerPlace) verify() *cobra.Command {
+	return &cobra.Command{
 		Use: "verify [RUNS…]", Short: "Check the chain of entries, and compare it with run directories", Args: args(cobra.ArbitraryArgs),
 		Long: `Verify recomputes the chain of hashes and every total. To find entries that are
 missing at the end it needs a head that was kept elsewhere: each run directory
@@ -86,10 +105,12 @@ them.
 
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto ledger verify runs",
-		RunE:    with(run.ViewLedger, run.VerifyLedger),
+		RunE:    p.with(run.ViewLedger, run.VerifyLedger),
 	}
+}
 
-	accept := &cobra.Command{
+func (p *ledgerPlace) accept() *cobra.Command {
+	return &cobra.Command{
 		Use: "accept", Short: "Accept a ledger that lacks entries, and record it", Args: args(cobra.NoArgs),
 		Long: `Accept is for a ledger that Sotto refuses because it is missing, emptied, an older
 copy, or not the one used here last. If you can find the right ledger, put it back
@@ -100,7 +121,7 @@ entries no longer count, so people may have lost more privacy than the ledger sa
 the statement of every dataset then says so. Earlier versions of Sotto refuse such a
 ledger.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, err := ledger.Accept(c.Context(), where)
+			r, err := ledger.Accept(c.Context(), p.where)
 			if err != nil {
 				return run.LedgerError(err)
 			}
@@ -108,7 +129,9 @@ ledger.`,
 			return nil
 		},
 	}
+}
 
+func (p *ledgerPlace) budget() *cobra.Command {
 	var epsilon, delta float64
 	var adjacency, unit, currency string
 	budget := &cobra.Command{
@@ -139,7 +162,7 @@ a run if the currency has no theorem for its plan.`,
 			if err := b.Validate(); err != nil {
 				return usageError("--%v", err)
 			}
-			return with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
+			return p.with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // the budget is too small for any run
 					return usageError("%v", err)
 				} else if err != nil {
@@ -159,19 +182,26 @@ a run if the currency has no theorem for its plan.`,
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
 	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
 	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy the budget protects: the name of the unit in the schema")
+	return budget
+}
 
-	settle := &cobra.Command{
+func (p *ledgerPlace) settle() *cobra.Command {
+	return &cobra.Command{
 		Use: "settle DIR", Short: "Close an abandoned run in the ledger", Args: args(cobra.ExactArgs(1)),
 		Long: "Settle ends a run for good, at the cost of the events that the ledger recorded. In\nthe currency caps the whole budget of the run stays spent. If the directory shows\nother events than the ledger, the whole plan stays spent.",
 		RunE: func(c *cobra.Command, args []string) error {
-			known, d, err := run.Abandon(c.Context(), args[0], where)
+			known, d, err := run.Abandon(c.Context(), args[0], p.where)
 			if err == nil {
 				fmt.Fprintln(c.OutOrStdout(), d.Settled(known))
 			}
 			return err
 		},
 	}
+}
+
+func (p *ledgerPlace) forecast() *cobra.Command {
 	var like, spec string
+	var asJSON bool
 	forecast := &cobra.Command{
 		Use: "forecast DATASET --run DIR | --spec FILE", Short: "Say how many more runs of a kind the lifetime budget covers", Args: args(cobra.ExactArgs(1)),
 		Long: `Forecast says how many more runs like one that was done (--run), or like those of a
@@ -188,7 +218,7 @@ has no theorem for the plan.`,
 			if err != nil {
 				return err
 			}
-			return with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
+			return p.with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, _ []string) error {
 				all, err := l.Forecast(ctx, r)
 				if errors.Is(err, ledger.ErrUnknownDataset) || errors.Is(err, ledger.ErrNoBudget) {
 					return usageError("%v", err)
@@ -209,9 +239,7 @@ has no theorem for the plan.`,
 	forecast.Flags().StringVar(&like, "run", "", "run directory: runs like this one")
 	forecast.Flags().StringVar(&spec, "spec", "", "spec: runs like this one's")
 	forecast.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(list, show, forecast, verify, accept, budget, settle)
-	group(c)
-	return c
+	return forecast
 }
 
 // kindOf is what a run on the dataset reserves, like a run that was done or those of a spec.

@@ -19,8 +19,7 @@ import (
 )
 
 func verifyCommand() *cobra.Command {
-	var where, file, signer string
-	var asJSON, claim, void bool
+	var q verifyFlags
 	c := &cobra.Command{
 		Use:   "verify DIR [DIR...]",
 		Short: "Check a finished run from its files alone",
@@ -48,93 +47,101 @@ ledger records this access; if the dataset has a guarantee, the access needs --v
 Exit code 0: all holds; 1: something does not.`,
 		Example: "  sotto verify runs/20261120-154800-0a1b2c3d",
 		Args:    args(cobra.MinimumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			// A run with a different event in every batch has a large ledger entry, held in several forms at
-			// once: collecting early lowers the peak from 365 MB to below 300.
-			defer debug.SetGCPercent(debug.SetGCPercent(25))
-			var key ssh.PublicKey
-			if signer != "" {
-				var err error
-				if key, err = disclosure.ReadSigner(signer); err != nil {
-					return inputOf(err)
-				}
-				if file == "" {
-					return usageError("--signer is for --disclosure, which is missing")
-				}
-			}
-			var l *ledger.Ledger
-			var without string
-			var err error
-			if where != "" {
-				l, err = run.ViewLedger(c.Context(), where)
-			} else {
-				l, without, err = run.OwnLedger(c.Context(), args[0])
-			}
-			if err != nil {
-				return err
-			}
-			if l != nil {
-				defer l.Close()
-			}
-			verify := party.Verify
-			if run.IsEvaluation(args[0]) {
-				verify = run.VerifyEvaluation
-			}
-			found, err := verify(c.Context(), args[0], l)
-			if err != nil {
-				return err
-			}
-			sealed := false
-			for i := range found {
-				f := &found[i]
-				if f.Skipped && f.What == "ledger" && without != "" {
-					f.Detail += "; " + without
-				}
-				sealed = sealed || f.What == "seal" && !f.Skipped
-			}
-			if !sealed {
-				found = append(found, page(args[0])...)
-			}
-			if len(args) > 1 {
-				f, err := party.VerifySums(args...)
-				if err != nil {
-					return err
-				}
-				found = append(found, f)
-			}
-			if claim {
-				f, err := run.VerifyClaim(c.Context(), args[0], where, void)
-				if errors.Is(err, access.ErrWouldEnd) {
-					return fmt.Errorf("%w. --void accesses the rows anyway", err)
-				}
-				if err != nil {
-					return err
-				}
-				found = append(found, f)
-			}
-			if file != "" {
-				more, err := disclosure.Check(c.Context(), args[0], l, file, key, program())
-				if err != nil {
-					return inputOf(err)
-				}
-				for _, f := range more {
-					found = append(found, run.Finding(f))
-				}
-			}
-			v := run.NewVerdict(found, l != nil)
-			if err := answer(c, asJSON, v, nil); err != nil {
-				return err
-			}
-			return v.Err(args[0])
-		},
+		RunE:    q.run,
 	}
-	c.Flags().StringVar(&where, "ledger", "", "the ledger that is asked (default: the one that the run names, if it is at hand)")
-	c.Flags().StringVar(&file, "disclosure", "", "also check this disclosure of the run")
-	c.Flags().StringVar(&signer, "signer", "", "with --disclosure: the public key that must have signed it")
-	c.Flags().BoolVar(&claim, "claim", false, "lab runs: compute the claimed bounds from the rows")
-	c.Flags().BoolVar(&void, "void", false, "with --claim: "+voids)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.Flags().StringVar(&q.where, "ledger", "", "the ledger that is asked (default: the one that the run names, if it is at hand)")
+	c.Flags().StringVar(&q.file, "disclosure", "", "also check this disclosure of the run")
+	c.Flags().StringVar(&q.signer, "signer", "", "with --disclosure: the public key that must have signed it")
+	c.Flags().BoolVar(&q.claim, "claim", false, "lab runs: compute the claimed bounds from the rows")
+	c.Flags().BoolVar(&q.void, "void", false, "with --claim: "+voids)
+	c.Flags().BoolVar(&q.asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// verifyFlags say what sotto verify checks, and by which ledger.
+type verifyFlags struct {
+	where, file, signer string
+	asJSON, claim, void bool
+}
+
+func (q *verifyFlags) run(c *cobra.Command, args []string) error {
+	// A run with a different event in every batch has a large ledger entry, held in several forms at
+	// once: collecting early lowers the peak from 365 MB to below 300.
+	defer debug.SetGCPercent(debug.SetGCPercent(25))
+	var key ssh.PublicKey
+	if q.signer != "" {
+		var err error
+		if key, err = disclosure.ReadSigner(q.signer); err != nil {
+			return inputOf(err)
+		}
+		if q.file == "" {
+			return usageError("--signer is for --disclosure, which is missing")
+		}
+	}
+	var l *ledger.Ledger
+	var without string
+	var err error
+	if q.where != "" {
+		l, err = run.ViewLedger(c.Context(), q.where)
+	} else {
+		l, without, err = run.OwnLedger(c.Context(), args[0])
+	}
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		defer l.Close()
+	}
+	verify := party.Verify
+	if run.IsEvaluation(args[0]) {
+		verify = run.VerifyEvaluation
+	}
+	found, err := verify(c.Context(), args[0], l)
+	if err != nil {
+		return err
+	}
+	sealed := false
+	for i := range found {
+		f := &found[i]
+		if f.Skipped && f.What == "ledger" && without != "" {
+			f.Detail += "; " + without
+		}
+		sealed = sealed || f.What == "seal" && !f.Skipped
+	}
+	if !sealed {
+		found = append(found, page(args[0])...)
+	}
+	if len(args) > 1 {
+		f, err := party.VerifySums(args...)
+		if err != nil {
+			return err
+		}
+		found = append(found, f)
+	}
+	if q.claim {
+		f, err := run.VerifyClaim(c.Context(), args[0], q.where, q.void)
+		if errors.Is(err, access.ErrWouldEnd) {
+			return fmt.Errorf("%w. --void accesses the rows anyway", err)
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, f)
+	}
+	if q.file != "" {
+		more, err := disclosure.Check(c.Context(), args[0], l, q.file, key, program())
+		if err != nil {
+			return inputOf(err)
+		}
+		for _, f := range more {
+			found = append(found, run.Finding(f))
+		}
+	}
+	v := run.NewVerdict(found, l != nil)
+	if err := answer(c, q.asJSON, v, nil); err != nil {
+		return err
+	}
+	return v.Err(args[0])
 }
 
 // page checks the report of a run of which no ledger holds a seal. A network's owner and an evaluation have none.

@@ -184,13 +184,7 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 }
 
 func fitCommand() *cobra.Command {
-	var quiet, asJSON bool
-	var resume string
-	var again bool
-	var workers workerFlags
-	var owner ownerLog
-	var m meters
-	var fit func(c *cobra.Command, args []string, opening *bool) error
+	var f fitFlags
 	c := &cobra.Command{
 		Use:   "fit [spec.yaml | table]",
 		Short: "Train a model under a privacy budget",
@@ -205,109 +199,132 @@ once, continues it, and does nothing when the run is finished.
 ` + "`sotto help methods`" + ` lists the methods, ` + "`sotto help METHOD`" + ` the fields of one.`,
 		Example: "  sotto fit examples/clinic/sotto.yaml\n  sotto fit t.csv --schema s.yaml --label y --model logistic --epsilon 1 --delta 1e-6 --adjacency add-or-remove",
 		Args:    args(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			if owner.on() && asJSON {
-				return usageError("--json: found beside --owner-log; allowed is one of them: the object holds times")
-			}
-			opening := false // rows
-			return owner.around(c, func(error) bool { return opening }, func() error { return fit(c, args, &opening) })
-		},
-	}
-	fit = func(c *cobra.Command, args []string, opening *bool) (err error) {
-		bar := newProgress(c.ErrOrStderr(), quiet || asJSON)
-		warn := warner(c)
-		env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
-		workers.quiet, workers.owner = quiet, &owner
-		over := false // what workers are for
-		defer func() { workers.close(over) }()
-		var job *run.Job
-		dir := resume
-		switch {
-		case resume != "":
-			if err := onlyResume(c, args); err != nil {
-				return err
-			}
-			env.MetricsTimings = m.timings
-			env.Ledger, _ = c.Flags().GetString("ledger")
-			env.Void, _ = c.Flags().GetBool("void")
-		case len(args) == 0 && c.Flags().NFlag() == 0:
-			return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
-		default:
-			spec, err := specOf(c, args)
-			if err != nil {
-				return err
-			}
-			spec.MetricsTimings = m.timings
-			if workers.address != "" {
-				spec.Uncentered = true // shards take no center from their rows
-				if spec.Hats == nil {
-					spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
-				}
-			}
-			if job, err = run.Prepare(spec); err != nil {
-				return err
-			}
-			if !asJSON { // the JSON object holds them
-				for _, w := range job.Warnings {
-					warn(w)
-				}
-			}
-			if workers.address != "" {
-				if err := job.Allows(run.OnWorkers); err != nil {
-					return err
-				}
-			}
-			if again {
-				begun, err := run.Began(job)
-				if err != nil {
-					return err
-				}
-				if begun {
-					resume, dir = spec.Out, spec.Out
-					env.Ledger, env.Void, env.MetricsTimings = spec.Ledger, spec.Void, spec.MetricsTimings
-					if workers.address == "" && readfile.Inherited(spec.Data) {
-						env.Data = spec.Data
-					}
-				}
-			}
-		}
-		if err := workers.listen(c, resume, &env); err != nil {
-			return err
-		}
-		if err := serveFit(c, &m, job, resume, &env, &workers); err != nil {
-			return err
-		}
-		defer m.close()
-		*opening = true
-		var info *runlog.Info
-		if resume != "" {
-			info, err = run.Resume(c.Context(), dir, env)
-		} else {
-			info, dir, err = run.Fit(c.Context(), job, env)
-		}
-		over = err == nil || errors.Is(err, run.ErrDiverged)
-		m.state.Store(stateEnded)
-		bar.done()
-		if err != nil {
-			return interrupted(instead(err), dir)
-		}
-		if asJSON {
-			return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
-		}
-		if !quiet {
-			report.WriteSummary(c.OutOrStdout(), info, dir)
-		}
-		return nil
+		RunE:    f.run,
 	}
 	addSpecFlags(c)
 	c.Flags().Bool("void", false, voids)
-	addOutput(c.Flags(), &asJSON, &quiet, "")
-	c.Flags().StringVar(&resume, "resume", "", "continue the run in this directory")
-	c.Flags().BoolVar(&again, "or-resume", false, "if --out holds this spec's run, continue it, or do nothing if it is finished")
-	owner.add(c.Flags())
-	m.add(c.Flags(), true)
-	workers.add(c.Flags())
+	addOutput(c.Flags(), &f.asJSON, &f.quiet, "")
+	c.Flags().StringVar(&f.resume, "resume", "", "continue the run in this directory")
+	c.Flags().BoolVar(&f.again, "or-resume", false, "if --out holds this spec's run, continue it, or do nothing if it is finished")
+	f.owner.add(c.Flags())
+	f.meters.add(c.Flags(), true)
+	f.workers.add(c.Flags())
 	return c
+}
+
+// fitFlags are those of sotto fit that are not of the spec.
+type fitFlags struct {
+	quiet, asJSON, again bool
+	resume               string
+	workers              workerFlags
+	owner                ownerLog
+	meters               meters
+}
+
+func (f *fitFlags) run(c *cobra.Command, args []string) error {
+	if f.owner.on() && f.asJSON {
+		return usageError("--json: found beside --owner-log; allowed is one of them: the object holds times")
+	}
+	opening := false // rows
+	return f.owner.around(c, func(error) bool { return opening }, func() error { return f.fit(c, args, &opening) })
+}
+
+// fit prepares and trains, or resumes. It sets opening once it opens rows.
+func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err error) {
+	bar := newProgress(c.ErrOrStderr(), f.quiet || f.asJSON)
+	warn := warner(c)
+	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
+	f.workers.quiet, f.workers.owner = f.quiet, &f.owner
+	over := false // what workers are for
+	defer func() { f.workers.close(over) }()
+	var job *run.Job
+	switch {
+	case f.resume != "":
+		if err := onlyResume(c, args); err != nil {
+			return err
+		}
+		env.MetricsTimings = f.meters.timings
+		env.Ledger, _ = c.Flags().GetString("ledger")
+		env.Void, _ = c.Flags().GetBool("void")
+	case len(args) == 0 && c.Flags().NFlag() == 0:
+		return usageError("give a spec file, or --data, --schema, --model, --epsilon, --delta and --adjacency; `sotto fit --help` shows both")
+	default:
+		if job, err = f.prepare(c, args, &env, warn); err != nil {
+			return err
+		}
+	}
+	if err := f.workers.listen(c, f.resume, &env); err != nil {
+		return err
+	}
+	if err := serveFit(c, &f.meters, job, f.resume, &env, &f.workers); err != nil {
+		return err
+	}
+	defer f.meters.close()
+	*opening = true
+	var info *runlog.Info
+	var dir string
+	if f.resume != "" {
+		dir = f.resume
+		info, err = run.Resume(c.Context(), dir, env)
+	} else {
+		info, dir, err = run.Fit(c.Context(), job, env)
+	}
+	over = err == nil || errors.Is(err, run.ErrDiverged)
+	f.meters.state.Store(stateEnded)
+	bar.done()
+	if err != nil {
+		return interrupted(instead(err), dir)
+	}
+	if f.asJSON {
+		return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
+	}
+	if !f.quiet {
+		report.WriteSummary(c.OutOrStdout(), info, dir)
+	}
+	return nil
+}
+
+// prepare prepares the run of a spec. With --or-resume, if the run has begun, it sets resume, and env as for it.
+func (f *fitFlags) prepare(c *cobra.Command, args []string, env *run.Env, warn func(string)) (*run.Job, error) {
+	spec, err := specOf(c, args)
+	if err != nil {
+		return nil, err
+	}
+	spec.MetricsTimings = f.meters.timings
+	if f.workers.address != "" {
+		spec.Uncentered = true // shards take no center from their rows
+		if spec.Hats == nil {
+			spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
+		}
+	}
+	job, err := run.Prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	if !f.asJSON { // the JSON object holds them
+		for _, w := range job.Warnings {
+			warn(w)
+		}
+	}
+	if f.workers.address != "" {
+		if err := job.Allows(run.OnWorkers); err != nil {
+			return nil, err
+		}
+	}
+	if f.again {
+		begun, err := run.Began(job)
+		if err != nil {
+			return nil, err
+		}
+		if begun {
+			f.resume = spec.Out
+			env.Ledger, env.Void, env.MetricsTimings = spec.Ledger, spec.Void, spec.MetricsTimings
+			if f.workers.address == "" && readfile.Inherited(spec.Data) {
+				env.Data = spec.Data
+			}
+		}
+	}
+	return job, nil
 }
 
 // serveFit serves the schedule of a run and, of a coordinator, which shards are there.

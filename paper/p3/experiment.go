@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/method"
@@ -92,49 +93,77 @@ type job struct {
 	epsilon   float64 // 0 without noise
 }
 
+func (j job) sound() bool  { return j.kind == soundOne || j.kind == soundMany }
+func (j job) proven() bool { return j.kind == provenTenth || j.kind == provenFifth }
+
 // run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
-	t, kind, epsilon, share := j.t, j.kind, j.epsilon, shares[j.kind]
-	if kind == optimum {
-		l, err := t.least(ctx, j.reg)
-		return &Curve{Table: t.name, Reg: j.reg, Kind: kind, Least: l}, err
+	c := &Curve{Table: j.t.name, Reg: j.reg, Kind: j.kind, Epsilon: j.epsilon}
+	if j.kind == optimum {
+		l, err := j.t.least(ctx, j.reg)
+		return &Curve{Table: c.Table, Reg: c.Reg, Kind: c.Kind, Least: l}, err
 	}
-	proven := kind == provenTenth || kind == provenFifth
 	adjacency := privacy.ReplaceOne
-	if kind == soundOne || kind == soundMany {
+	if j.sound() {
 		adjacency = privacy.AddRemove
 	}
-	p, err := paper.NewProblem(t.own[0], "svm", adjacency)
+	p, err := paper.NewProblem(j.t.own[0], "svm", adjacency)
 	if err != nil {
 		return nil, err
 	}
-	dim := p.Public.Dim
+	dda, obj := j.method(size)
+	s := j.schedule(dda.Batch)
+	fitted, err := j.configure(dda, p.Public, obj, s, c)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", c.Table, c.Kind, err)
+	}
+	at, err := j.train(ctx, p, s, fitted, obj, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.measure(ctx, p, obj.Reg, at, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// method is the paper's method and objective, without noise.
+func (j job) method(size Size) (gossip.DDA, method.Objective) {
 	dda := gossip.DDA{Rows: gossip.Rows{Batch: 1, Clip: 1, Sampling: method.Fixed}, Weights: gossip.Linear, Gamma: 20}
 	obj := method.Objective{Reg: reg.L2{Lambda: mu}}
 	if j.reg == "l1" {
 		dda.Weights, dda.Gamma, obj.Reg = gossip.Constant, 0.01, reg.L1{Lambda: phi}
 	}
-	c := &Curve{Table: t.name, Reg: j.reg, Kind: kind, Epsilon: epsilon}
-	if proven {
+	if j.proven() {
 		dda.Refresh = true
 		if j.reg == "l2" {
 			dda.Gamma = noGamma
 		}
 	}
-	if kind == soundMany {
-		dda.Batch = min(size.Batch, t.q/4)
+	if j.kind == soundMany {
+		dda.Batch = min(size.Batch, j.t.q/4)
 	}
+	return dda, obj
+}
+
+// schedule says which nodes are active when, for a number of epochs.
+func (j job) schedule(batch int) *gossip.Schedule {
+	share := shares[j.kind]
 	s := &gossip.Schedule{Graph: gossip.Complete(nodes), Kind: gossip.Matching, Count: int(math.Round(share * nodes / 2)), Seed: seed,
-		Rounds: max(1, int(math.Round(epochs*float64(t.q)/share/float64(dda.Batch))))}
-	if kind == allActive {
+		Rounds: max(1, int(math.Round(epochs*float64(j.t.q)/share/float64(batch))))}
+	if j.kind == allActive {
 		s.Kind, s.Count = gossip.All, 0
 	}
-	activations := 0
-	for _, n := range s.Counts() {
-		activations = max(activations, n)
-	}
-	terms := method.Terms{Off: true, Accountant: account.Best{}, Budget: privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove}}
-	switch kind {
+	return s
+}
+
+// configure adds the noise, which c states, and the step sizes.
+func (j job) configure(
+	dda gossip.DDA, facts oracle.Public, obj method.Objective, s *gossip.Schedule, c *Curve,
+) (gossip.Method, error) {
+	terms := method.Terms{Off: true, Accountant: account.Best{}}
+	terms.Budget = privacy.Budget{Epsilon: j.epsilon, Delta: delta, Adjacency: privacy.AddRemove}
+	switch j.kind {
 	case plain, provenTenth, provenFifth:
 		dda.Clip = 0
 	case soundOne, soundMany:
@@ -142,29 +171,33 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		dda.Sampling, terms.Off = method.Poisson, false
 	default:
 		// One record, drawn uniformly, with Theorem 1's noise: a multiplier of half of it under replace-one (R8).
-		c.Noise = claimed.P3Noise(t.paper, share, epsilon)
+		c.Noise = claimed.P3Noise(j.t.paper, shares[j.kind], j.epsilon)
 		dda.Noise, terms.Off = c.Noise/2, false
 		terms.Budget.Adjacency = privacy.ReplaceOne
 	}
-	fitted, err := dda.Configure(p.Public, obj, s, activations, terms)
-	if err != nil {
-		return nil, fmt.Errorf("%s, %s: %w", t.name, kind, err)
-	}
-	if kind == soundOne || kind == soundMany {
+	fitted, err := dda.Configure(facts, obj, s, slices.Max(s.Counts()), terms)
+	if err == nil && j.sound() {
 		c.Noise = fitted.NoiseMultiplier() / float64(dda.Batch)
 	}
+	return fitted, err
+}
+
+// train trains all nodes. It returns their iterates by point of the curve and node, and sets the points' iterations.
+func (j job) train(
+	ctx context.Context, p *paper.Problem, s *gossip.Schedule, m gossip.Method, obj method.Objective, c *Curve,
+) ([][][]float64, error) {
 	var methods []gossip.Method
 	var oracles []oracle.Oracle
 	for i := range nodes {
-		own := paper.Problem{Table: t.own[i], Model: p.Model, Public: p.Public}
+		own := paper.Problem{Table: j.t.own[i], Model: p.Model, Public: p.Public}
 		o, err := own.Oracle(nil, uint64(i)<<8+seed, 0)
 		if err != nil {
 			return nil, err
 		}
 		defer o.Close()
-		methods, oracles = append(methods, fitted), append(oracles, o)
+		methods, oracles = append(methods, m), append(oracles, o)
 	}
-	at := make([][][]float64, points) // by point and node
+	at := make([][][]float64, points)
 	for k := range at {
 		at[k] = make([][]float64, nodes)
 		c.Iterations = append(c.Iterations, max(1, int(float64(s.Rounds)*math.Pow(10, float64(k+1-points)/4))))
@@ -173,7 +206,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		k := 0
 		return func(round int, out func([]float64)) {
 			for ; k < points-1 && round+1 >= c.Iterations[k]; k++ {
-				at[k][node] = make([]float64, dim)
+				at[k][node] = make([]float64, p.Public.Dim)
 				out(at[k][node])
 			}
 		}
@@ -182,14 +215,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		return nil, err
 	}
 	at[points-1] = ends
-	var best *Least
-	bounded := proven || kind == tenth || kind == fifth
-	if bounded {
-		if best, err = t.least(ctx, j.reg); err != nil {
-			return nil, err
-		}
-	}
-	zero := make([]float64, dim)
+	zero := make([]float64, p.Public.Dim)
 	for k := range at {
 		for i := range at[k] {
 			if at[k][i] == nil { // not active since the previous point
@@ -199,6 +225,21 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 				}
 			}
 		}
+	}
+	return at, nil
+}
+
+// measure sets what the curve says of the nodes' iterates: the objective, the accuracy, and for the bounds how far the
+// nodes are from the optimum and from each other.
+func (j job) measure(ctx context.Context, p *paper.Problem, r reg.Regularizer, at [][][]float64, c *Curve) (err error) {
+	var best *Least
+	bounded := j.proven() || j.kind == tenth || j.kind == fifth
+	if bounded {
+		if best, err = j.t.least(ctx, j.reg); err != nil {
+			return err
+		}
+	}
+	for k := range at {
 		w := gossip.Mean(at[k])
 		if bounded {
 			distance, spread := 0.0, 0.0
@@ -209,13 +250,13 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 			c.Distance, c.Spread = append(c.Distance, distance), append(c.Spread, spread)
 		}
 		value := 0.0
-		for _, own := range t.own {
+		for _, own := range j.t.own {
 			value += paper.Loss(p.Model, w, own, nil) / nodes
 		}
-		c.Objective = append(c.Objective, value+obj.Reg.Value(w))
+		c.Objective = append(c.Objective, value+r.Value(w))
 	}
-	_, c.Accuracy = paper.Score(p.Model, gossip.Mean(ends), t.test, nil)
-	return c, nil
+	_, c.Accuracy = paper.Score(p.Model, gossip.Mean(at[points-1]), j.t.test, nil)
+	return nil
 }
 
 // noGamma stands for γ = 0, which asks for Sotto's default.

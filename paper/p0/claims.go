@@ -14,6 +14,23 @@ var printed = []float64{1.0379, 0.9580}
 
 // claims judges the paper.
 func (r *Report) claims() (c paper.Claims) {
+	r.claimsOfClipping(&c)
+	r.claimsOfAccuracy(&c)
+	r.claimsOfTheorems(&c)
+	r.claimsOfTime(&c)
+	if !slices.Contains(r.Tables, "CIFAR-10") {
+		c.NotTested("§6.2", "cifar10-similar", "On CIFAR-10 both methods reach a similar accuracy in the end.", "The features are of a trained VGG16 that the paper does not publish; a folder with features of that shape is used where it is there.")
+	}
+	c.NotTested("§6.2", "loose-lower-bound", "The loss of accuracy on MNIST is due to the estimate f*_lb = 0.", "A conjecture: a better estimate of a row's least loss is an access to the rows that the paper does not charge. The ladder of losses tells the other causes apart.")
+	c.NotTested("Remark 4.2", "heavy-tails", "Where gradients have heavy tails the bound is √n worse.", "A statement on bounds, without an experiment.")
+	return c
+}
+
+// models are those of the claims.
+var models = []string{linear, network}
+
+// claimsOfClipping judges ε, and how often rows are clipped.
+func (r *Report) claimsOfClipping(c *paper.Claims) {
 	for i, e := range r.Epsilons {
 		least := math.Inf(1)
 		for _, s := range e.Sound {
@@ -22,7 +39,6 @@ func (r *Report) claims() (c paper.Claims) {
 		c.Add("Figure 1", []string{"epsilon-mnist", "epsilon-cifar10"}[i], fmt.Sprintf("The training is about (%.4f, 1e-5)-DP.", printed[i]),
 			math.Abs(e.Claimed-printed[i]) < 1e-4 && least <= e.Claimed, "%.4f by its orders; Sotto: %.4f", e.Claimed, least)
 	}
-	models := []string{linear, network}
 	for _, t := range r.Tables {
 		from := "§6.1"
 		if t == "synthetic" {
@@ -51,6 +67,10 @@ func (r *Report) claims() (c paper.Claims) {
 				Because("The paper states neither its learning rate nor how it scales images: " + r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%.", 100*r.often(pixels, k.Clip)))
 		}
 	}
+}
+
+// claimsOfAccuracy judges what value clipping loses against gradient clipping.
+func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 	for _, f := range r.printedFigures() {
 		if f.where == "§6.2" {
 			c.Add(f.where, "vc-loses-"+slug(strings.NewReplacer(" =", "", " GC − VC,", "", " accuracy", "").Replace(f.what)), "Value clipping loses "+f.paper+": "+f.what+".", f.agrees(), "%.4f", f.sotto).Because(f.why + ".")
@@ -76,6 +96,10 @@ func (r *Report) claims() (c paper.Claims) {
 		other = max(other, math.Abs(Last(r.find("synthetic", linear, vcOld)[i].Loss)/Last(k.Loss)-1))
 	}
 	c.Add("", "regression-agrees", "On the synthetic regression value clipping with the row's own norm is gradient clipping: of the squared loss the bound is exact.", same < 1e-6, "losses differ by a factor of at most 1 + %.3g; with one L for all rows, 20² in place of 16², by 1 + %.3g", same, other)
+}
+
+// claimsOfTheorems judges rates and the objective's bounds.
+func (r *Report) claimsOfTheorems(c *paper.Claims) {
 	for _, l := range lines {
 		s, se := slope(r.Cells, l.of)
 		id := strings.Replace(l.name, "ε", "epsilon", 1)
@@ -94,6 +118,10 @@ func (r *Report) claims() (c paper.Claims) {
 		Because("The noise of the cells with few steps is large beside f(w₀) − f*, and the O(log T) of the proposition is not counted here.")
 	c.Add("Proposition 4.4", "no-clipping", "With C = c₃ + c₄·log nT there is no clipping with high probability.", 10*never >= 9*runs, "in %d of %d runs; the longest gradient is %.2f × C", never, runs, beyond).
 		Because("c₃ and c₄ have no values in the paper; those here let a few gradients through (column clipped).")
+}
+
+// claimsOfTime judges the time of a step, and the progress by epoch.
+func (r *Report) claimsOfTime(c *paper.Claims) {
 	for _, name := range models {
 		of := func(kind string) float64 { return r.time(name, kind).Ratio }
 		id := slug(name)
@@ -118,12 +146,6 @@ func (r *Report) claims() (c paper.Claims) {
 		c.Add("§6.2", "vc-slower-by-epoch-"+slug(name), "Value clipping converges slightly slower than gradient clipping by epoch.", 2*behind > all, "behind in training accuracy after half of the epochs with %d of %d clip norms", behind, all).
 			Because("P0's constants lose next to nothing here (vc-loses).")
 	}
-	if !slices.Contains(r.Tables, "CIFAR-10") {
-		c.NotTested("§6.2", "cifar10-similar", "On CIFAR-10 both methods reach a similar accuracy in the end.", "The features are of a trained VGG16 that the paper does not publish; a folder with features of that shape is used where it is there.")
-	}
-	c.NotTested("§6.2", "loose-lower-bound", "The loss of accuracy on MNIST is due to the estimate f*_lb = 0.", "A conjecture: a better estimate of a row's least loss is an access to the rows that the paper does not charge. The ladder of losses tells the other causes apart.")
-	c.NotTested("Remark 4.2", "heavy-tails", "Where gradients have heavy tails the bound is √n worse.", "A statement on bounds, without an experiment.")
-	return c
 }
 
 // loss is how much less of MNIST's training or testing rows a kind gets right in the end than gradient clipping does.

@@ -155,7 +155,7 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 		groups++
 	}
 	for _, t := range tasks {
-		models := []string{linear, network}
+		models := models
 		if t.train.Classes == 0 {
 			models = models[:1]
 		}

@@ -112,6 +112,21 @@ func defaults(methods []string) []string {
 // claims checks the claims one by one, with P2's hyperparameters on P2's tables.
 func (r *results) claims() paper.Claims {
 	var all paper.Claims
+	r.claimsOfRivals(&all)
+	r.claimsOfFigure1(&all)
+	r.claimsOfFigure2(&all)
+	if r.networks != nil {
+		r.networks.claims(&all)
+	} else {
+		all.NotTested("§5.7", "networks", "DP-BLSGD reaches a high accuracy in fewer iterations than DP-SGD and DP-Adam on networks", "--full trains them.")
+	}
+	all.NotTested("§5.7", "fashion-mnist-and-cifar10", "the same on Fashion-MNIST and CIFAR-10", "Neither is among our datasets.")
+	all.NotTested("§5.6", "armijo-makes-the-difference", "that DP-BLGD is ahead of DP-AGD is due to Armijo's condition", "The two differ in more than the choice of the step (clipping, the noise of the choice, the budget's growth), and the paper tells no part apart.")
+	return all
+}
+
+// claimsOfRivals checks what §5.6 says of the proposed methods and of others.
+func (r *results) claimsOfRivals(all *paper.Claims) {
 	most := func(name, says string, data, these, others []string, why string) {
 		wins, cases, points := r.ahead(data, these, others)
 		dWins, _, dPoints := r.ahead(data, suffixed(these, own), defaults(others))
@@ -157,8 +172,10 @@ func (r *results) claims() paper.Claims {
 		return top - r.accuracy(d, logistic, majority, r.size.Epsilon[len(r.size.Epsilon)-1])
 	}
 	all.Add("§5.6", "bank-has-a-small-range", "on Bank the majority class and the model without noise are close", span("bank-dat") < span("a9a")/2, "%.2f points, on Adult %.2f", span("bank-dat"), span("a9a"))
+}
 
-	// Figure 1.
+// claimsOfFigure1 checks what §5.5 says of the fields of DP-BLSGD, one changed at a time.
+func (r *results) claimsOfFigure1(all *paper.Claims) {
 	small, large := r.size.Hyper[0], r.size.Hyper[len(r.size.Hyper)-1]
 	values := func(field string, e float64) []float64 {
 		var out []float64
@@ -210,17 +227,11 @@ func (r *results) claims() paper.Claims {
 	}
 	all.Add("§5.5", "laplace-ahead", "accuracy is slightly higher where the noise of the search is Laplace's", laplace, "%s", strings.Join(found, "; ")).
 		Because("At the same ρ the noise of the Gaussian search has less than two thirds of the standard deviation of the Laplace one; Theorem 3, from which it follows, is false (last table).")
+}
 
-	// Figure 2.
+// claimsOfFigure2 checks what samples save.
+func (r *results) claimsOfFigure2(all *paper.Claims) {
 	i, last := slices.Index(r.ratios, rate), len(r.ratios)-1
 	all.Add("§5.5", "sampling-saves-evaluations", "with q = 0.1 far fewer gradients and losses are computed than with all rows: less than half", 2*r.gradients[i] < r.gradients[last] && 2*r.objectives[i] < r.objectives[last],
 		"passes of gradients %.1f and %.1f, of losses %.1f and %.1f", r.gradients[i], r.gradients[last], r.objectives[i], r.objectives[last])
-	if r.networks != nil {
-		r.networks.claims(&all)
-	} else {
-		all.NotTested("§5.7", "networks", "DP-BLSGD reaches a high accuracy in fewer iterations than DP-SGD and DP-Adam on networks", "--full trains them.")
-	}
-	all.NotTested("§5.7", "fashion-mnist-and-cifar10", "the same on Fashion-MNIST and CIFAR-10", "Neither is among our datasets.")
-	all.NotTested("§5.6", "armijo-makes-the-difference", "that DP-BLGD is ahead of DP-AGD is due to Armijo's condition", "The two differ in more than the choice of the step (clipping, the noise of the choice, the budget's growth), and the paper tells no part apart.")
-	return all
 }

@@ -9,7 +9,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"reflect"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +124,31 @@ func TestStoredForms(t *testing.T) {
 		form, err := MarshalEvent(stored[i])
 		if err != nil || string(form) != line {
 			t.Errorf("line %d: %v is written as %s, %v; want %s", i+1, stored[i], form, err, line)
+		}
+	}
+}
+
+// TestKinds: every type of event is in kinds, in inside and in stored, which a new one must enter.
+func TestKinds(t *testing.T) {
+	source, err := os.ReadFile("event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := regexp.MustCompile(`(?m)^func \((\w+)\) event\(\)`).FindAllStringSubmatch(string(source), -1)
+	if len(types) != len(kinds) {
+		t.Errorf("event.go has %d types of event, codec.go %d kinds", len(types), len(kinds))
+	}
+	seen := map[reflect.Type]bool{}
+	Walk(Composed(stored), func(e Event) bool { seen[reflect.TypeOf(e)] = true; return true })
+	for _, m := range types {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.of.Name() == m[1] })
+		if i < 0 {
+			t.Errorf("%s has no entry in kinds, in codec.go: say how it is written and read", m[1])
+			continue
+		}
+		inside(reflect.Zero(kinds[i].of).Interface().(Event)) // panics for one that it does not know
+		if !seen[kinds[i].of] {
+			t.Errorf("%s is not in stored: append one, and run with -update", m[1])
 		}
 	}
 }

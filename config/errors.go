@@ -12,7 +12,7 @@ import (
 )
 
 // An Error says what is wrong with a spec, a schema or a data file: where, what was
-// found and what is allowed.
+// found and what was expected.
 //
 // For a data file Found is a kind ("text that is not a number"), never the text
 // of a cell, a level or a label, so the error may be shown and logged without
@@ -49,8 +49,8 @@ func (e *Error) Place() string {
 	return b
 }
 
-// Error is file:line:column: field: found X; allowed is Y, or file: row n: field:
-// found X; allowed is Y, or field is missing; write Y. Parts that are not known are left out.
+// Error is file:line:column: field: found X; expected Y, or file: row n: field:
+// found X; expected Y, or field is missing; write Y. Parts that are not known are left out.
 func (e *Error) Error() string {
 	text := e.Text()
 	if place := e.Place(); place != "" {
@@ -73,13 +73,24 @@ func (e *Error) Text() string {
 		}
 		b.WriteString("found " + e.Found)
 		if e.Allowed != "" {
-			b.WriteString("; allowed is " + e.Allowed)
+			verb := "; expected "
+			if e.Field != "" && isValue(e.Found) {
+				verb = "; write "
+			}
+			b.WriteString(verb + e.Allowed)
 		}
 	}
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
 	return b.String()
+}
+
+// isValue says whether found is a number or quoted text, which somebody wrote into a field and may write otherwise.
+func isValue(found string) bool {
+	_, fault := ParseNumber(found)
+	_, err := strconv.Unquote(found)
+	return fault == "" || err == nil
 }
 
 // Unwrap is the cause that the system or the decompressor reported, or nil.

@@ -31,7 +31,7 @@ func TestOtherForms(t *testing.T) {
 		{"a.yaml", "a spec", "4711\n", "the file looks like a table" + toSpec},
 		{"a.yaml", "a spec", "SECRET\n", "the file looks like a table" + toSpec},
 		{"a.txt", "a spec", "SECRET: 1\n", "the file looks like a table" + toSpec},
-		{"a.yaml", "a spec", "- SECRET\n- b\n", "found a list; allowed is a spec in YAML: a block of fields"},
+		{"a.yaml", "a spec", "- SECRET\n- b\n", "found a list; expected a spec in YAML: a block of fields"},
 		{"a.yaml", "a spec", "PAR1\x15\x04\x00", "the file looks like a table (Parquet)" + toSpec},
 		{"a.yaml", "a spec", "\x1f\x8b\x08\x00", "the file looks like a table (gzip)" + toSpec},
 		{"a.yaml", "a schema", "PK\x03\x04\x14\x00", "the file looks like a table (a zip file or a workbook)" + toSchema},

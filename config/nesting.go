@@ -39,7 +39,7 @@ func checkEmpty(src []byte) *Error {
 		case c == '\n', c == '\r' && (i+1 == len(src) || src[i+1] != '\n'):
 			line++
 			if empty++; empty > maxEmpty {
-				return &Error{Line: line, Column: 1, Found: fmt.Sprintf("more than %d empty lines one after the other", maxEmpty), Allowed: "at most that"}
+				return &Error{Line: line, Column: 1, Found: fmt.Sprintf("more than %d empty lines one after the other", maxEmpty), Allowed: "fewer"}
 			}
 		case c != ' ' && c != '\t' && c != '\r':
 			empty = 0
@@ -58,7 +58,7 @@ func check(src []byte) *Error {
 		tokens, err := s.Scan()
 		for _, t := range tokens {
 			if count++; count > maxTokens {
-				return at(t, fmt.Sprintf("more than %d words and signs", maxTokens), "at most that")
+				return at(t, fmt.Sprintf("more than %d words and signs", maxTokens), "fewer")
 			}
 			if e := n.next(t); e != nil {
 				return e

@@ -1,5 +1,5 @@
 // Package config reads what a person wrote: specs, schemas and other YAML. Its errors say
-// where something stands, what was found there and what is allowed.
+// where something stands, what was found there and what to write.
 package config
 
 import (

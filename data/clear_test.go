@@ -62,7 +62,7 @@ func TestWrongForms(t *testing.T) {
 		{"colons", fewRows, "x:y\n1:1\n", `:1: the header is separated by ":", not by ","`},
 		{"a name with a space", fewRows, "x of it,z\n", ":1: columns: found no columns x, y;"},
 		{"other columns, same delimiter", fewRows, "\"a;1\",b\n", ":1: columns: found no columns x, y;"},
-		{"semicolons of rows", bareRows, "1;1\n", `:1: found cells separated by ";"; allowed is cells separated by ",", or format: {delimiter: ";"} in the schema`},
+		{"semicolons of rows", bareRows, "1;1\n", `:1: found cells separated by ";"; expected cells separated by ",", or format: {delimiter: ";"} in the schema`},
 		{"semicolons of rows with quotes", bareRows, "\"1,5\";\"1\"\n", `:1: found cells separated by ";"`},
 		{"too few cells", bareRows, "1\n", `:1: found 1 cell in the row`},
 		{"a page", fewRows, "<!DOCTYPE html>\n<html>", ": the file looks like an HTML page, not a table;"},

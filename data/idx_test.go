@@ -185,9 +185,9 @@ func TestBadIDX(t *testing.T) {
 		{"long", images + "x", labels, "", "images-idx3-ubyte: found more values than the header says"},
 		{"short labels", images, labels[:9], "", "labels-idx1-ubyte: found a file that ends too early"},
 		{"counts", images, idx(1, nil, 3), "", "labels-idx1-ubyte: found another number of labels than there are images"},
-		{"shape", idx(2, []int{3, 2}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6), labels, "", "image.shape: found values of shape [3, 2]; allowed is [2, 3]"},
+		{"shape", idx(2, []int{3, 2}, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6), labels, "", "image.shape: found values of shape [3, 2]; expected [2, 3]"},
 		{"no shape", labels, labels, "", "image.shape: found values of shape [] (one number each)"},
-		{"images for labels", images, images, "", "labels-idx1-ubyte: found values of shape [2, 3]; allowed is labels"},
+		{"images for labels", images, images, "", "labels-idx1-ubyte: found values of shape [2, 3]; expected labels"},
 		{"type", strings.Replace(images, "\x08", "\x0d", 1), labels, "", "found a file that is not IDX of unsigned bytes"},
 		{"header", images[:7], labels, "", "found a file that is too short"},
 		{"empty", "", labels, "", "found a file that is too short"},
@@ -206,7 +206,7 @@ func TestBadIDX(t *testing.T) {
 	if _, _, err := readTable(context.Background(), admit(), s, writeFile(t, "train-images-idx3-ubyte", images), Options{}); err == nil || !strings.Contains(err.Error(), "found no labels beside the images") {
 		t.Error(err)
 	}
-	if _, _, err := readTable(context.Background(), admit(), mustParse(t, small), writeFile(t, "a.csv", ""), Options{Labels: "l"}); err == nil || !strings.Contains(err.Error(), "l: found a file of labels; allowed is none, since format.kind is csv") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, small), writeFile(t, "a.csv", ""), Options{Labels: "l"}); err == nil || !strings.Contains(err.Error(), "l: found a file of labels; expected none, since format.kind is csv") {
 		t.Error(err)
 	}
 	// A dropped row keeps its place.

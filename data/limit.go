@@ -29,7 +29,7 @@ func limitOf(s *schema.Schema, opt Options, path string) rowLimit {
 		l.err = &config.Error{File: Public(path), Err: fmt.Errorf("the table has more than %d times the %d %s that the schema declares; correct %s in the schema, which is public, if the table is right", loadFactor, n, s.Counted(), s.Counted())}
 	}
 	if opt.Rows > 0 {
-		l.units, l.err = opt.Rows, rowsError(Public(path), s.Counted(), "more "+s.Counted()+" than that", opt.Rows)
+		l.units, l.err = opt.Rows, rowsError(Public(path), s.Counted(), "more "+s.Counted(), opt.Rows)
 	}
 	return l
 }

@@ -664,7 +664,7 @@ func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:
 		return &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
-		return rowsError(path, "rows", strconv.Itoa(p.rows), opt.Rows)
+		return rowsError(path, "rows", strconv.Itoa(p.rows)+" rows", opt.Rows)
 	}
 	return nil
 }
@@ -707,7 +707,7 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
-			return nil, nil, rowsError(path, "units", strconv.Itoa(n), opt.Rows)
+			return nil, nil, rowsError(path, "units", strconv.Itoa(n)+" units", opt.Rows)
 		} else if err := limit.over(p.rows, n); err != nil {
 			return nil, nil, err
 		}

@@ -153,7 +153,7 @@ func TestPackRefuses(t *testing.T) {
 		{renamed, path, Options{}, ""},
 		{hats, path, Options{}, "schema: found a table that was packed under another one"},
 		{s, path, Options{Rows: 1500}, ""},
-		{s, path, Options{Rows: 1501}, "rows: found 1500; allowed is exactly 1501"},
+		{s, path, Options{Rows: 1501}, "rows: found 1500 rows; expected exactly 1501"},
 		{other, path, Options{}, "schema: found a table that was packed under another one"},
 		{s, path, Options{Labels: "l"}, "l: found a file of labels"},
 		{s, unlabeled, Options{}, "found a table that was packed without its labels"},
@@ -236,7 +236,7 @@ func TestPackOfUnits(t *testing.T) {
 		{s, byRow, Options{Unlabeled: true}, "unit: found a table that was packed row by row"},
 		{few, path, Options{}, "unit: found a table that was packed for another unit"},
 		{none, path, Options{}, "unit: found a table that was packed for another unit"},
-		{s, path, Options{Rows: 8}, "units: found 4; allowed is exactly 8"},
+		{s, path, Options{Rows: 8}, "units: found 4 units; expected exactly 8"},
 	} {
 		tab, _, err := readTable(context.Background(), admit(), c.s, c.path, c.opt)
 		if c.want == "" {

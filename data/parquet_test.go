@@ -312,11 +312,11 @@ func TestBadParquet(t *testing.T) {
 		return []smallParquet{good, good, bad, bad}
 	}
 	for name, c := range map[string]struct{ path, want string }{
-		"class":     {writeParquet(t, with(func(r *smallParquet) { r.Sick = text("SECRET") })), "row 3: column sick: found a label that is none of the classes; allowed is one of the classes in the schema (2 rows are bad, this is the first"},
-		"null":      {writeParquet(t, with(func(r *smallParquet) { r.Sick = nil })), "row 3: column sick: found a missing value; allowed is a label"},
+		"class":     {writeParquet(t, with(func(r *smallParquet) { r.Sick = text("SECRET") })), "row 3: column sick: found a label that is none of the classes; expected one of the classes in the schema (2 rows are bad, this is the first"},
+		"null":      {writeParquet(t, with(func(r *smallParquet) { r.Sick = nil })), "row 3: column sick: found a missing value; expected a label"},
 		"NaN":       {writeParquet(t, with(func(r *smallParquet) { r.Gain = one(0); *r.Gain /= *r.Gain })), "row 3: column gain: found NaN"},
 		"no text":   {writeParquet(t, with(func(r *smallParquet) { r.Color = text("\xffSECRET") })), "row 3: column colour: found bytes that are not text"},
-		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "columns: found no columns age, colour, id, gain, sick; allowed"},
+		"no column": {writeParquet(t, []struct{ Age int32 }{{1}}), "columns: found no columns age, colour, id, gain, sick; expected"},
 		"one more": {writeParquet(t, []struct {
 			smallParquet
 			More int32
@@ -337,7 +337,7 @@ func TestBadParquet(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; allowed is what format.kind says, libsvm") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), "testdata/small.parquet", Options{}); err == nil || !strings.Contains(err.Error(), "found a Parquet file; expected what format.kind says, libsvm") {
 		t.Error(err)
 	}
 }

@@ -226,7 +226,7 @@ func (r *reader) finish(ctx context.Context) error {
 	case r.end != io.EOF:
 		return r.end
 	case r.Options.Rows > 0 && r.records() != r.Options.Rows:
-		return rowsError(Public(r.Path), r.Schema.Counted(), strconv.Itoa(r.records()), r.Options.Rows)
+		return rowsError(Public(r.Path), r.Schema.Counted(), strconv.Itoa(r.records())+" "+r.Schema.Counted(), r.Options.Rows)
 	}
 	if err := r.limit.over(r.stats.Rows, r.records()); err != nil { // the unit of the last row counts too
 		return err

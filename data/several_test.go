@@ -113,7 +113,7 @@ func TestSeveralErrors(t *testing.T) {
 		return strings.Join(names, Plus)
 	}
 	for path, want := range map[string]string{
-		at("a", "order"):           at("order") + ": found other columns than in " + at("a") + ", or another order; allowed is the same columns",
+		at("a", "order"):           at("order") + ": found other columns than in " + at("a") + ", or another order; expected the same columns",
 		at("a", "few"):             at("few") + ":1: columns: found no columns colour, gain, sick",
 		at("a", "bad"):             at("bad") + ":3:9: column gain: found text that is not a number",
 		at("a", "none"):            at("none") + ": found an empty file",

@@ -141,7 +141,7 @@ func TestPackShort(t *testing.T) {
 // TestPackShortRefuses: what has no such rows, and what is none of them under right checksums.
 func TestPackShortRefuses(t *testing.T) {
 	wide := "dataset: wide\nrows: 9\nformat: {kind: idx}\nimage: {shape: [65, 64], scale: 255}\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: [\"0\", \"1\"]}]\n"
-	for text, want := range map[string]string{svm: "16-bit numbers; allowed is dense rows of up to 4096 features", wide: "found a table with 4161 features as 16-bit numbers"} {
+	for text, want := range map[string]string{svm: "16-bit numbers; expected dense rows of up to 4096 features", wide: "found a table with 4161 features as 16-bit numbers"} {
 		_, err := packTable(context.Background(), admit(), mustParse(t, text), "rows", filepath.Join(t.TempDir(), "t"), Options{Short: true})
 		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -148,7 +148,7 @@ func TestSQLite(t *testing.T) {
 			t.Errorf("%s: %v, want %s", where, err, want)
 		}
 	}
-	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; allowed is what format.kind says, libsvm") {
+	if _, _, err := readTable(context.Background(), admit(), mustParse(t, svm), path+"?table=loose", Options{}); err == nil || !strings.Contains(err.Error(), "found a table of a database; expected what format.kind says, libsvm") {
 		t.Error(err)
 	}
 }
@@ -181,7 +181,7 @@ func testSQL(t *testing.T, s *schema.Schema, where, backwards string) {
 			t.Error(d)
 		}
 	}
-	if _, _, err := readTable(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5; allowed is exactly 6") {
+	if _, _, err := readTable(context.Background(), admit(), s, where, Options{Rows: 6}); err == nil || !strings.Contains(err.Error(), "rows: found 5 rows; expected exactly 6") {
 		t.Error(err)
 	}
 	if tab, _, err := readTable(context.Background(), admit(), s, where, Options{Unlabeled: true}); err != nil || tab.Labeled {

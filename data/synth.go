@@ -85,10 +85,10 @@ func startSynth(sch *schema.Schema, records int, seed uint64) (*synth, error) {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if sch.Format.Kind == schema.KindIDX {
-		return nil, &config.Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm: there are no synthetic images"}
+		return nil, &config.Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm, as there are no synthetic images"}
 	}
 	if records < 1 {
-		return nil, fmt.Errorf("data: synth of %d rows or units; at least 1 is allowed", records)
+		return nil, fmt.Errorf("data: synth of %d rows or units; choose at least 1", records)
 	}
 	s := newSynth(sch, seed)
 	s.setTruth()

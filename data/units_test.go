@@ -203,12 +203,12 @@ func TestUnitIDs(t *testing.T) {
 		t.Errorf("shares %v, not %v", got, want)
 	}
 	for _, content := range []string{head + "?,1,5,no\n", head + ",1,5,no\n", head + `" ",1,5,no` + "\n"} {
-		if _, _, err := read(t, stop, content, Options{}); err == nil || !strings.Contains(err.Error(), ":2:1: column patient_id: found a missing value; allowed is an id") {
+		if _, _, err := read(t, stop, content, Options{}); err == nil || !strings.Contains(err.Error(), ":2:1: column patient_id: found a missing value; expected an id") {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
 	// Replace-one counts units, those of bad rows too.
-	for rows, want := range map[int]string{2: "", 1: "units: found more units than that; allowed is exactly 1", 3: "units: found 2; allowed is exactly 3"} {
+	for rows, want := range map[int]string{2: "", 1: "units: found more units; expected exactly 1", 3: "units: found 2 units; expected exactly 3"} {
 		_, _, err := read(t, s, head+"a,1,5,no\nb,2,9,perhaps\nb,2,9,perhaps\na,1,5,no\n", Options{Rows: rows, KeepBad: true})
 		if fmt.Sprint(err) != "<nil>" && want == "" || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d units: %v", rows, err)
@@ -231,7 +231,7 @@ func TestReadTest(t *testing.T) {
 	packed := packOf(t, s, head+"d,1,5,no\n", Options{})
 	for name, c := range map[string]struct{ path, want string }{
 		"others":     {writeFile(t, "others", head+"d,1,5,no\nd,1,6,no\n"), ""},
-		"one of two": {writeFile(t, "f", head+"d,1,5,no\nb ,8,8,yes\n"), ": unit: found a patient who has rows to train on too; allowed is others"},
+		"one of two": {writeFile(t, "f", head+"d,1,5,no\nb ,8,8,yes\n"), ": unit: found a patient who has rows to train on too; expected others"},
 		"a bad row":  {writeFile(t, "f", head+"d,1,5,no\nc,8,8,yes\n"), ": unit: found a patient who has rows to train on too"},
 		"packed":     {packed, ": unit: found a table whose ids are not here"},
 		"no file":    {"nowhere", "nowhere: found no file"},

@@ -41,14 +41,14 @@ func TestComparisonBlock(t *testing.T) {
 // Mistakes in the block are told with their place.
 func TestComparisonErrors(t *testing.T) {
 	for src, want := range map[string]string{
-		"compare: 3":                            "c.yaml:1:10: compare: found 3; allowed is a block of fields",
-		"compare: {seeds: 1.5}":                 "c.yaml:1:18: compare.seeds: found 1.5; allowed is a whole number",
+		"compare: 3":                            "c.yaml:1:10: compare: found 3; write a block of fields",
+		"compare: {seeds: 1.5}":                 "c.yaml:1:18: compare.seeds: found 1.5; write a whole number",
 		"compare: {speed: 1}":                   `c.yaml:1:11: unknown field "speed"; the fields of compare are methods, epsilon, seeds, split, folds, rows, tables`,
-		"compare: {methods: [[sgd]]}":           "c.yaml:1:21: compare.methods[0]: found a list; allowed is a name or a block of fields",
-		"compare: {methods: [{name: {a: b}}]}":  "c.yaml:1:28: compare.methods[0].name: found a block; allowed is text, a number, true or false",
-		"compare: {tables: [{data: {a: b}}]}":   "c.yaml:1:27: compare.tables[0].data: found a block; allowed is text",
+		"compare: {methods: [[sgd]]}":           "c.yaml:1:21: compare.methods[0]: found a list; expected a name or a block of fields",
+		"compare: {methods: [{name: {a: b}}]}":  "c.yaml:1:28: compare.methods[0].name: found a block; expected text, a number, true or false",
+		"compare: {tables: [{data: {a: b}}]}":   "c.yaml:1:27: compare.tables[0].data: found a block; expected text",
 		"compare: {tables: [{colour: blue}]}":   `c.yaml:1:21: unknown field "colour"; the fields of compare.tables[0] are name, schema, data, labels, test, test_labels, rows, model, delta`,
-		"compare: {epsilon: [0.1, [0.2, 0.3]]}": "c.yaml:1:26: compare.epsilon[1]: found a list; allowed is text",
+		"compare: {epsilon: [0.1, [0.2, 0.3]]}": "c.yaml:1:26: compare.epsilon[1]: found a list; expected text",
 	} {
 		_, err := parseComparison("c.yaml", []byte(src))
 		var input *InputError

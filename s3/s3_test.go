@@ -299,10 +299,10 @@ func TestFaults(t *testing.T) {
 		"always cut":        {fault: answers(1, forever, cut), content: content, want: "the connection ended too early", failed: true},
 		"forbidden":         {fault: answers(1, 1, status(403, "AccessDenied")), content: content, want: "s3://bucket/k: found an object that these credentials may not read (AccessDenied)"},
 		"expired later":     {fault: answers(2, 2, status(403, "ExpiredToken")), content: content, want: "may not read (ExpiredToken)"},
-		"absent":            {want: "s3://bucket/k: found no such object; allowed is an object of bucket bucket"},
+		"absent":            {want: "s3://bucket/k: found no such object; expected an object of bucket bucket"},
 		"elsewhere":         {fault: answers(1, 1, status(301, "PermanentRedirect")), content: content, want: "(write AWS_REGION=eu-west-9)"},
 		"odd code":          {fault: answers(1, 1, status(418, "SECRET123")), content: content, want: "the store answers status 418", failed: true},
-		"replaced":          {content: content, again: true, want: "found another object than when it was opened first: it was replaced or deleted; allowed is the same object for the whole run"},
+		"replaced":          {content: content, again: true, want: "found another object than when it was opened first: it was replaced or deleted; expected the same object for the whole run"},
 		"replaced, ignored": {content: content, again: true, ignore: true, want: "found another object than when it was opened first"},
 		"deleted":           {fault: answers(2, 2, status(404, "NoSuchKey")), content: content, want: "found another object than when it was opened first"},
 		"whole": {fault: answers(1, 1, func(w http.ResponseWriter) { w.Write(content) }), content: content,
@@ -399,13 +399,13 @@ func TestReplacedTable(t *testing.T) {
 func TestNames(t *testing.T) {
 	newStore(t)
 	for url, want := range map[string]string{
-		"s3://":                          "s3://: found no name of an object; allowed is s3://bucket/key",
+		"s3://":                          "s3://: found no name of an object; expected s3://bucket/key",
 		"s3://bucket":                    "s3://bucket: found no name of an object",
 		"s3://bucket/dir/":               "found no name of an object",
 		"s3://user:SECRET123@bucket/k":   "s3://…@bucket/k: found no name of an object",
 		"s3://bucket/k?X-Amz-S=SECRET1":  "s3://bucket/k: found no name of an object",
 		"s3://Bucket_/k":                 "found no name of an object",
-		"s3://bucket/visits-*.csv":       "found a pattern; allowed is the key of an object (name the objects in a list",
+		"s3://bucket/visits-*.csv":       "found a pattern; expected the key of an object (name the objects in a list",
 		"s3://bucket/people.db?table=id": "s3://bucket/people.db: found no name of an object",
 	} {
 		if err := read(url); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET1") {

@@ -29,5 +29,5 @@ func ExampleParse() {
 	// Output:
 	// 4 [age ward=north ward=south (intercept)]
 	// stayed [no yes]
-	// bad.yaml:2:7: rows: found "some"; allowed is a whole number
+	// bad.yaml:2:7: rows: found "some"; write a whole number
 }

@@ -119,7 +119,7 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 				names = append(names, k.Name)
 			}
 		}
-		return nil, fmt.Errorf("label: found %q; allowed are the columns of the schema with numbers or levels: %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("label: found %q; choose a column of the schema with numbers or levels: %s", name, strings.Join(names, ", "))
 	}
 	for i, k := range c.Columns {
 		if k.Type == TypeLabel {

@@ -572,7 +572,7 @@ func (s *Schema) faults() (all []*config.Error) {
 	bad(!(s.RowNorm >= minNorm && s.RowNorm <= maxMagnitude), "row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
 	bad(s.Norm != "" && s.Norm != NormL1, "norm", config.Quote(s.Norm), "l1 or l2")
 	if s.OtherColumns != "" && s.OtherColumns != OtherIgnore {
-		bad(true, "other_columns", config.Quote(s.OtherColumns), "ignore, or no such field where columns names every column of the table")
+		bad(true, "other_columns", config.Quote(s.OtherColumns), "ignore, or leave it out where columns names every column of the table")
 	} else {
 		bad(s.OtherColumns != "" && !s.Format.Header, "other_columns", "ignore for a table without names of columns", "no other_columns; a header line, for csv, would name them")
 	}
@@ -669,7 +669,7 @@ func (s *Schema) checkUnit() *config.Error {
 	}
 	switch {
 	case s.Unit == UnitRecord && len(units) > 0:
-		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "it with a field unit, as in unit: {name: patient, rows: 8}"}
+		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "a field unit with it, as in unit: {name: patient, rows: 8}"}
 	case s.Unit == UnitRecord && s.UnitRows != 0:
 		return &config.Error{Field: "unit.name", Found: config.Quote(s.Unit), Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
 	case s.Unit == UnitRecord:
@@ -679,7 +679,7 @@ func (s *Schema) checkUnit() *config.Error {
 	case len(s.Unit) > 100:
 		return &config.Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
 	case s.Format.Kind != KindCSV:
-		return &config.Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record: only tables of named columns say whose row it is"}
+		return &config.Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record, as only tables of named columns say whose row it is"}
 	case len(units) == 0:
 		return &config.Error{Field: "columns", Found: "no column of type unit", Allowed: "the column that says whose row it is, with type: unit"}
 	case len(units) > 1:

@@ -77,7 +77,7 @@ func TestSkeletonOfOthers(t *testing.T) {
 		{"spec", "privacy: {epsilon: 1, delta: 1e-6}\n", "looks like a spec or a schema (YAML)"},
 		{"schema", "columns:\n", "looks like a spec or a schema (YAML)"},
 		{"excel.csv", "sep=;\na;b\n", "the line says sep=, which Excel alone reads; remove it"},
-		{"t.csv", "a\x00,\x00b\x00\n\x00", "found text in UTF-16 without a byte order mark; allowed is a text file in UTF-8"},
+		{"t.csv", "a\x00,\x00b\x00\n\x00", "found text in UTF-16 without a byte order mark; expected a text file in UTF-8"},
 		{"t.csv", "\x00a\x00,\x00b\x00\n", "found text in UTF-16 without a byte order mark"},
 		{"t.csv", "a,caf\xe9\n", "found bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)"},
 		{"t.csv", "a,\x00b\n", "found bytes that are not text (a binary file?)"},

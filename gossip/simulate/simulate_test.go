@@ -210,7 +210,7 @@ func TestLedger(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for block, want := range map[string]string{
 		"data: d":                                                            ":1:1: field \"network\" is missing",
-		"data: d\nnetwork: 3":                                                ":6:10: network: found 3; allowed is a block of fields",
+		"data: d\nnetwork: 3":                                                ":6:10: network: found 3; write a block of fields",
 		"data: d\nnetwork: {owner: 3}":                                       ":6:11: unknown field \"owner\"",
 		"data: d\nnetwork: {}":                                               ":6:1: network.owners: found 0 ways",
 		"data: d\nnetwork: {owners: 3, column: a}":                           "found 2 ways",
@@ -229,7 +229,7 @@ func TestMistakes(t *testing.T) {
 		"data: d\nnetwork: {owners: 9, rounds: 2, edges: 1}":                 "never speaks",
 		"data: d\nnetwork: {owners: 3, method: x}":                           "network.method: name: unknown gossip method \"x\"; choose dda",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, gama: 1}}":        ":6:42: unknown field \"gama\"",
-		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1.5}}":     ":6:42: network.method.batch: found 1.5; allowed is a whole number",
+		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1.5}}":     ":6:42: network.method.batch: found 1.5; write a whole number",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1000000}}": ":6:42: network.method.batch: found 1000000",
 		"data: d\nout: x\nnetwork: {owners: 3}":                              ":6:1: out: found it beside network",
 		"data: d\noutput: last\nnetwork: {owners: 3}":                        ":6:1: output: found it beside network",

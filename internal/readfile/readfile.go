@@ -40,7 +40,7 @@ const (
 // It comes within an [*fs.PathError].
 type Error struct{ Found, Allowed string }
 
-func (e *Error) Error() string { return fmt.Sprintf("found %s; allowed is %s", e.Found, e.Allowed) }
+func (e *Error) Error() string { return fmt.Sprintf("found %s; expected %s", e.Found, e.Allowed) }
 
 // Refuse is the error for a file with a property that is not allowed.
 func Refuse(path, found, allowed string) error {
@@ -193,7 +193,7 @@ func (f *File) Most(path string, limit int64) error {
 }
 
 func tooLarge(path string, limit int64) error {
-	return Refuse(path, "a file of more than "+size(limit), "at most that")
+	return Refuse(path, "a file of more than "+size(limit), "a smaller one")
 }
 
 // size writes a limit, which is a whole number of some unit.
@@ -224,7 +224,7 @@ func NewLineReader(path string, r io.Reader) *LineReader {
 // with io.EOF comes what follows the last end. It is valid until the next call.
 func (l *LineReader) Next() ([]byte, error) {
 	if l.n++; l.n > Count {
-		return nil, Refuse(l.path, fmt.Sprintf("more than %d lines", int(Count)), "at most that")
+		return nil, Refuse(l.path, fmt.Sprintf("more than %d lines", int(Count)), "fewer")
 	}
 	line, err := l.in.ReadSlice('\n')
 	if err != bufio.ErrBufferFull {
@@ -233,7 +233,7 @@ func (l *LineReader) Next() ([]byte, error) {
 	l.long = l.long[:0]
 	for err == bufio.ErrBufferFull {
 		if l.long = append(l.long, line...); len(l.long) > Line {
-			return nil, Refuse(fmt.Sprintf("%s:%d", l.path, l.n), "a line of more than "+size(Line), "at most that")
+			return nil, Refuse(fmt.Sprintf("%s:%d", l.path, l.n), "a line of more than "+size(Line), "a shorter one")
 		}
 		line, err = l.in.ReadSlice('\n')
 	}

@@ -49,13 +49,13 @@ const (
 func (m AdaSSP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	switch _, ridge := obj.Reg.(reg.L2); {
 	case pub.Classes > 0 || pub.HessLipschitz != 0:
-		return nil, errors.New("model.name: found another loss than the squared one, which adassp minimizes; allowed is linear")
+		return nil, errors.New("model.name: found another loss than the squared one, which adassp minimizes; choose linear")
 	case !pub.Curved:
-		return nil, fmt.Errorf("model.name: found %d parameters; allowed for adassp, which releases a matrix of as many rows, are at most %d", pub.Dim, oracle.MaxHess)
+		return nil, fmt.Errorf("model.name: found %d parameters; adassp releases a matrix with a row for each and takes at most %d; use fewer features or another method", pub.Dim, oracle.MaxHess)
 	case !pub.Shifted:
 		return nil, errors.New("name: found adassp, which asks for the mean label; it does not take part in a search by tune, in a network, or with --workers")
 	case obj.Reg != nil && !ridge:
-		return nil, errors.New("model: found a regularizer that is not quadratic; allowed for adassp is l2")
+		return nil, errors.New("model: found a regularizer that is not quadratic; use l2 with adassp")
 	}
 	if err := unused(m); err != nil {
 		return nil, err

@@ -225,7 +225,7 @@ func TestAutoRegression(t *testing.T) {
 			t.Errorf("found %v, want %q", err, c.want)
 		}
 	}
-	if _, err := (method.Auto{Solve: method.SolveStatistics}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "solve: found statistics; allowed here is gradients") {
+	if _, err := (method.Auto{Solve: method.SolveStatistics}).Configure(facts(privacy.AddRemove), method.Objective{}, methodtest.On); err == nil || !strings.HasPrefix(err.Error(), "solve: found statistics; choose gradients") {
 		t.Errorf("statistics of a logistic model: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	case !pub.Smooth.Finite():
 		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; use huber-svm instead of svm")
 	case !(m.Lambda >= 0) || math.IsInf(m.Lambda, 1):
-		return nil, fmt.Errorf("lambda: found %v; allowed is any number, 0 or more", m.Lambda)
+		return nil, fmt.Errorf("lambda: found %v; choose a number of 0 or more", m.Lambda)
 	}
 	m.Off, m.Rows = terms.Off, pub.Rows
 	if terms.Off {
@@ -62,7 +62,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 		return nil, fmt.Errorf("model.name: the loss is not one of a single margin w·x, for which alone objective perturbation is proven here; logistic and huber-svm are")
 	}
 	if k := pub.UnitRows; k > 1 {
-		return nil, fmt.Errorf("name: objective perturbation is proven for records of one row: the loss of a unit of up to %d rows has as many margins; allowed are methods that take units, as outpert", k)
+		return nil, fmt.Errorf("name: objective perturbation is proven for records of one row: the loss of a unit of up to %d rows has as many margins; choose a method that takes units, as outpert", k)
 	}
 	m.Epsilon, m.Delta = terms.Budget.Epsilon, terms.Budget.Delta
 	ridge := m.L2 * float64(pub.Rows)
@@ -75,7 +75,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 		m.Lambda = max(0, max(whole, float64(pub.Smooth)/math.Expm1(ampBent*m.Epsilon))-ridge)
 	}
 	if least := float64(pub.Smooth) / math.Expm1(0.9*m.Epsilon); m.Lambda+ridge < least {
-		return nil, fmt.Errorf("lambda: found %v; with n·l2 = %v allowed is from %.4g up, so that a tenth of ε is left to the noise", m.Lambda, ridge, least-ridge)
+		return nil, fmt.Errorf("lambda: found %v; with n·l2 = %v, choose a number of %.4g or more, so that a tenth of ε is left to the noise", m.Lambda, ridge, least-ridge)
 	}
 	return m, nil
 }

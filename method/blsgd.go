@@ -110,10 +110,10 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 		return nil, err
 	}
 	if m.Growth == growNot && (m.Raise != 0 || m.Decay != 0) {
-		return nil, fmt.Errorf("growth: found %q beside raise or decay; allowed are %s, %s: without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
+		return nil, fmt.Errorf("growth: found %q beside raise or decay; choose %s or %s, as without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
 	}
 	if m.Growth != growNot && m.Fallback {
-		return nil, fmt.Errorf("growth: found %q beside fallback; allowed is %s: with a fallback no search fails", m.Growth, growNot)
+		return nil, fmt.Errorf("growth: found %q beside fallback; choose %s, as with a fallback no search fails", m.Growth, growNot)
 	}
 	err := configure(
 		Count{"tries", &m.MaxBacktracks, 1000, blTries},

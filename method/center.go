@@ -91,9 +91,9 @@ func shrink(v []float64, variance float64) {
 func (c *autoChoice) checkCenter(pub oracle.Public) error {
 	switch {
 	case c.Center != "" && c.Center != CenterMean && c.Center != CenterNone:
-		return fmt.Errorf("center: found %q; allowed are %s, %s", c.Center, CenterMean, CenterNone)
+		return fmt.Errorf("center: found %q; choose %s or %s", c.Center, CenterMean, CenterNone)
 	case c.Center == CenterMean && !c.centerable(pub):
-		return fmt.Errorf("center: found %s; allowed here is %s: rows are centered for models with one margin over rows of numbers, with Gaussian noise and without batch", c.Center, CenterNone)
+		return fmt.Errorf("center: found %s; choose %s, as rows are centered only for models with one margin over rows of numbers, with Gaussian noise and without batch", c.Center, CenterNone)
 	}
 	return nil
 }

@@ -48,9 +48,9 @@ func (m Auto) countNoise(pub oracle.Public) float64 {
 func (c *autoChoice) checkFallback(pub oracle.Public) error {
 	switch {
 	case c.Fallback != "" && c.Fallback != FallbackClass && c.Fallback != FallbackNone:
-		return fmt.Errorf("fallback: found %q; allowed are %s, %s", c.Fallback, FallbackClass, FallbackNone)
+		return fmt.Errorf("fallback: found %q; choose %s or %s", c.Fallback, FallbackClass, FallbackNone)
 	case c.Fallback == FallbackClass && !c.countable(pub):
-		return fmt.Errorf("fallback: found %s; allowed here is %s: wrong answers are counted for two classes by one margin over rows of numbers, with Gaussian noise, without batch and without class weights", c.Fallback, FallbackNone)
+		return fmt.Errorf("fallback: found %s; choose %s, as wrong answers are counted only for two classes by one margin over rows of numbers, with Gaussian noise, without batch and without class weights", c.Fallback, FallbackNone)
 	}
 	return nil
 }

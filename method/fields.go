@@ -160,13 +160,13 @@ var (
 func (in Interval) String() string {
 	switch {
 	case in.Least > 0:
-		return fmt.Sprintf("any number from %g to %g", in.Least, in.Most)
+		return fmt.Sprintf("a number from %g to %g", in.Least, in.Most)
 	case math.IsInf(in.Most, 1):
-		return "any number above 0"
+		return "a number above 0"
 	case in.Open:
-		return fmt.Sprintf("any number above 0 and below %v", in.Most)
+		return fmt.Sprintf("a number above 0 and below %v", in.Most)
 	}
-	return fmt.Sprintf("any number above 0 and up to %v", in.Most)
+	return fmt.Sprintf("a number above 0 and up to %v", in.Most)
 }
 
 // A Setting is one field of a configuration: what it may be, and its default where it is left free. Gradient.ConfigureSteps
@@ -204,15 +204,15 @@ func (n Number) check() error {
 	if v == 0 || v >= n.In.Least && v > 0 && (v < n.In.Most || v == n.In.Most && !n.In.Open) {
 		return nil
 	}
-	return fmt.Errorf("%s: found %v; allowed is %v", n.Name, v, n.In)
+	return fmt.Errorf("%s: found %v; choose %v", n.Name, v, n.In)
 }
 
 func (c Count) check() error {
 	switch {
 	case c.Most > 0 && (*c.Value < 0 || *c.Value > c.Most):
-		return fmt.Errorf("%s: found %d; allowed is 1 to %d", c.Name, *c.Value, c.Most)
+		return fmt.Errorf("%s: found %d; write a whole number from 1 to %d", c.Name, *c.Value, c.Most)
 	case *c.Value < 0:
-		return fmt.Errorf("%s: found %d; allowed is 1 or more", c.Name, *c.Value)
+		return fmt.Errorf("%s: found %d; write a whole number of 1 or more", c.Name, *c.Value)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (w Word) check() error {
 	if *w.Value == "" || slices.Contains(w.Allowed, *w.Value) {
 		return nil
 	}
-	return fmt.Errorf("%s: found %q; allowed are %s", w.Name, *w.Value, strings.Join(w.Allowed, ", "))
+	return fmt.Errorf("%s: found %q; choose %s", w.Name, *w.Value, strings.Join(w.Allowed, ", "))
 }
 
 func (n Number) fill() error {

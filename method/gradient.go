@@ -34,7 +34,7 @@ type Gradient struct {
 	Clip         float64 `yaml:"clip" json:"clip" doc:"clip norm C of one record's gradient (default 0.35 × the loss's Lipschitz bound; R/8 × the width of the label's bounds for the squared loss; √((R²+1)/2) for a network, with classes at most 6)"`
 	Clipping     string  `yaml:"clipping" json:"clipping,omitempty" doc:"norm for clipping: gradient (that of the gradient; default), value (a bound on it from the record's loss, P0 Algorithm 3) or per-layer (those of its parts, each clipped to C/√L, L the number of layers with parameters)"`
 	Batch        int     `yaml:"batch" json:"batch" doc:"batch size B: the expected size with Poisson sampling, the exact size with fixed; 0 means all rows in every step"`
-	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default), fixed (B rows without replacement; allowed under replace-one) or, in sgd alone, allocation (random allocation: each row in one of the ⌊n/B⌋ batches of an epoch; allowed under add-or-remove)"`
+	Sampling     string  `yaml:"sampling" json:"sampling,omitempty" doc:"how a batch is drawn: poisson (each row independently; default), fixed (B rows without replacement; needs replace-one) or, in sgd alone, allocation (random allocation: each row in one of the ⌊n/B⌋ batches of an epoch; needs add-or-remove)"`
 	Noise        float64 `yaml:"noise_multiplier" json:"noise_multiplier" doc:"noise multiplier σ (default: the smallest that the budget allows)"`
 	Augmentation int     `yaml:"views" json:"views,omitempty" doc:"number K of views of each image; a record's gradient is the mean over its views (default 1, the image alone)"`
 	Shift        int     `yaml:"shift" json:"shift,omitempty" doc:"largest shift of a view in pixels, to each side; pixels wrap around"`
@@ -152,7 +152,7 @@ func (g *Gradient) check(pub oracle.Public) error {
 	}
 	switch {
 	case g.Batch < 0 || g.Batch > pub.Rows:
-		return fmt.Errorf("batch: found %d; allowed is 0 (all rows) to %d, the nominal row count", g.Batch, pub.Rows)
+		return fmt.Errorf("batch: found %d; write 0 (all rows) or a number up to %d, the nominal row count", g.Batch, pub.Rows)
 	case g.Noise > 0 && g.Off:
 		return fmt.Errorf("noise_multiplier: found %v; leave it out: `privacy: none` adds no noise", g.Noise)
 	}
@@ -160,20 +160,20 @@ func (g *Gradient) check(pub oracle.Public) error {
 	case "", ByGradient:
 	case ByValue:
 		if !pub.Bounded {
-			return fmt.Errorf("clipping: found %q; allowed is %s: the losses of this model do not bound its gradients", g.Clipping, ByGradient)
+			return fmt.Errorf("clipping: found %q; choose %s, as the losses of this model do not bound its gradients", g.Clipping, ByGradient)
 		}
 	case PerLayer:
 		if pub.Layers == 0 {
-			return fmt.Errorf("clipping: found %q; allowed without layers are %s, %s", g.Clipping, ByGradient, ByValue)
+			return fmt.Errorf("clipping: found %q for a model without layers; choose %s or %s", g.Clipping, ByGradient, ByValue)
 		}
 	default:
-		return fmt.Errorf("clipping: found %q; allowed are %s, %s, %s", g.Clipping, ByGradient, ByValue, PerLayer)
+		return fmt.Errorf("clipping: found %q; choose %s, %s or %s", g.Clipping, ByGradient, ByValue, PerLayer)
 	}
 	if _, err := g.augmentation().Of(pub.Image, 0); err != nil {
 		return err
 	}
 	if g.Augmentation > 1 && g.Clipping != "" && g.Clipping != ByGradient {
-		return fmt.Errorf("clipping: found %q; allowed beside views is %s", g.Clipping, ByGradient)
+		return fmt.Errorf("clipping: found %q beside views; choose %s", g.Clipping, ByGradient)
 	}
 	switch allowed := []string{Poisson, Fixed, Allocation}; {
 	case g.Sampling == "":
@@ -181,11 +181,11 @@ func (g *Gradient) check(pub oracle.Public) error {
 		if !g.allocates {
 			allowed = allowed[:2]
 		}
-		return fmt.Errorf("sampling: found %q; allowed are %s", g.Sampling, strings.Join(allowed, ", "))
+		return fmt.Errorf("sampling: found %q; choose %s", g.Sampling, strings.Join(allowed, ", "))
 	case g.Batch == 0:
-		return fmt.Errorf("sampling: found %q without a batch; allowed is to leave it out: all rows are taken", g.Sampling)
+		return fmt.Errorf("sampling: found %q without a batch; leave it out, as each step takes all rows", g.Sampling)
 	case g.Sampling == Allocation && pub.Rows/g.Batch < 2:
-		return fmt.Errorf("sampling: found %q with a batch of %d; allowed are batches of at most half of the %d rows", g.Sampling, g.Batch, pub.Rows)
+		return fmt.Errorf("sampling: found %q with a batch of %d; choose a batch of at most half of the %d rows", g.Sampling, g.Batch, pub.Rows)
 	}
 	if err := g.Sampler(pub).Check(pub.Adjacency); err != nil {
 		return fmt.Errorf("sampling: %w", err)
@@ -257,7 +257,7 @@ func (g Gradient) refusal(err error) error {
 		if g.Sampling != "" {
 			how = ", drawn " + g.Sampling
 		}
-		return fmt.Errorf("batch: found %d%s; allowed is 0 (all rows): accountant %s has no theorem for %v under %v", g.Batch, how, unproven.Accountant, unproven.Event, unproven.Adjacency)
+		return fmt.Errorf("batch: found %d%s; write 0 (all rows), as accountant %s has no theorem for %v under %v", g.Batch, how, unproven.Accountant, unproven.Event, unproven.Adjacency)
 	}
 	return about("noise_multiplier", err)
 }
@@ -277,7 +277,7 @@ func about(field string, err error) error {
 // tooMuch is the error of a noise multiplier that is beyond what Sotto computes with.
 func tooMuch(noise float64) error {
 	if noise > maxNoise {
-		return fmt.Errorf("noise_multiplier: this budget needs %.3g; allowed is at most %g: take fewer steps or a larger budget", noise, float64(maxNoise))
+		return fmt.Errorf("noise_multiplier: this budget needs %.3g, more than the largest, %g; take fewer steps or a larger budget", noise, float64(maxNoise))
 	}
 	return nil
 }

@@ -114,9 +114,9 @@ func (c *autoChoice) solve(pub oracle.Public, obj Objective, terms Terms) (bool,
 	}
 	switch able := c.quad && pub.Shifted; {
 	case way == SolveStatistics && !able:
-		return false, fmt.Errorf("solve: found %s; allowed here is %s: sums of rows and labels are for the model linear, and for a run of its own", way, SolveGradients)
+		return false, fmt.Errorf("solve: found %s; choose %s, as sums of rows and labels are for the model linear, and for a run of its own", way, SolveGradients)
 	case way == SolveStatistics && c.given != only:
-		return false, errors.New("solve: found statistics beside fields of steps, centers or batches; allowed beside it are clip and noise_multiplier")
+		return false, errors.New("solve: found statistics beside fields of steps, centers or batches; set only clip and noise_multiplier beside it")
 	case way == SolveGradients || !able || way == "" && (c.given != only || g.Off || g.Laplace):
 		return false, nil
 	}

@@ -28,7 +28,7 @@ func (m Majority) Configure(pub oracle.Public, _ Objective, terms Terms) (Method
 	case pub.Classes == 0:
 		return nil, errors.New("name: majority needs a label of classes; the schema's is a number")
 	case pub.Intercept == 0:
-		return nil, errors.New("name: majority says its class by the intercept alone, and the schema has none; allowed is a schema with intercept: true")
+		return nil, errors.New("name: majority says its class by the intercept alone, and the schema has none; set intercept: true in the schema")
 	}
 	m.Off, m.Flip = terms.Off, !terms.Off && terms.Budget.Delta == 0
 	err := fitChoice(&m.Choice, terms, func(epsilon float64) privacy.Event {

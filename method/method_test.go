@@ -113,7 +113,7 @@ func TestSGDClipping(t *testing.T) {
 	if _, err := (method.SGD{Gradient: method.Gradient{Clipping: method.ByValue}}).Configure(pub, method.Objective{}, terms); err == nil || !strings.HasPrefix(err.Error(), "clipping: ") {
 		t.Errorf("a model whose losses bound nothing: %v", err)
 	}
-	if _, err := (method.SGD{Gradient: method.Gradient{Clipping: "loss"}}).Configure(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "allowed are gradient, value") {
+	if _, err := (method.SGD{Gradient: method.Gradient{Clipping: "loss"}}).Configure(pub, method.Objective{}, terms); err == nil || !strings.Contains(err.Error(), "choose gradient, value") {
 		t.Errorf("an unknown word: %v", err)
 	}
 	pub.Bounded = true

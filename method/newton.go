@@ -65,7 +65,7 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 		share = newtonShareReplaced
 	}
 	if !pub.Curved || !pub.HessLipschitz.Finite() {
-		return nil, fmt.Errorf("hessians: found %d; allowed is none: the model has no smooth Hessians of rank one, for at most %d parameters, as logistic and linear have", max(1, m.Hessians), oracle.MaxHess)
+		return nil, fmt.Errorf("hessians: found %d; leave it out, as the model lacks smooth Hessians of rank one for at most %d parameters, as logistic and linear have", max(1, m.Hessians), oracle.MaxHess)
 	}
 	if err := unused(m); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (m Newton) Configure(pub oracle.Public, obj Objective, terms Terms) (Method
 		Number{"rate", &m.Rate, Positive, 0},
 	)
 	if err == nil && m.Hessians > m.Steps {
-		err = fmt.Errorf("hessians: found %d; allowed is 1 to %d, the number of steps", m.Hessians, m.Steps)
+		err = fmt.Errorf("hessians: found %d; write a whole number from 1 to %d, the number of steps", m.Hessians, m.Steps)
 	}
 	if err == nil {
 		err = g.configure(pub, terms, clipBound(pub, newtonClip))

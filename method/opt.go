@@ -32,9 +32,9 @@ func (c *Costs) configure(m *P4, bends float64) error {
 	}
 	switch {
 	case c.Pay == ByPlan && c.Hessians != 0:
-		return fmt.Errorf("hessians: found %d beside costs: %s; allowed is to leave it out: each step is charged for one", c.Hessians, ByPlan)
+		return fmt.Errorf("hessians: found %d beside costs: %s; leave it out, as each step is charged for one", c.Hessians, ByPlan)
 	case c.Hessians < 0 || c.Hessians > m.Steps:
-		return fmt.Errorf("hessians: found %d; allowed is 1 to %d, the steps", c.Hessians, m.Steps)
+		return fmt.Errorf("hessians: found %d; write a whole number from 1 to %d, the steps", c.Hessians, m.Steps)
 	case c.Pay == ByFilter && c.Hessians == 0:
 		c.Hessians = int(math.Min(bends+1, float64(m.Steps))) // one ends the run
 	}

@@ -51,10 +51,10 @@ func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 func (m *OPTLS) configure(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
 	err = configure(Number{"long", &m.Long, Interval{1, 1e6, true}, p4Search}, Number{"shrink", &m.Shrink, Fraction, p4Shrink})
 	if err == nil && m.Long == 1 {
-		err = errors.New("long: found 1; allowed is any number above 1")
+		err = errors.New("long: found 1; choose a number above 1")
 	}
 	if n := m.tries(); err == nil && n > 1000 {
-		err = fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes, allowed are up to 1000", m.Shrink, m.Long, n)
+		err = fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes; choose values that make at most 1000", m.Shrink, m.Long, n)
 	}
 	if err == nil {
 		bends, err = m.P4.configure(pub, obj, terms, 0, secondorder.Constants.Search, 3)

@@ -139,7 +139,7 @@ func oneSolve(pub oracle.Public, terms Terms) error {
 	case pub.Owners > 0:
 		return errors.New("name: a minimizer needs all rows in one process; owners who add up their sums take methods that ask for noisy sums, as auto")
 	case pub.Adjacency != privacy.ReplaceOne:
-		return fmt.Errorf("privacy.adjacency: found %v; allowed is %v: with a private row count the curvature of the mean loss has no bound, nor has what one row can move its minimizer", pub.Adjacency, privacy.ReplaceOne)
+		return fmt.Errorf("privacy.adjacency: found %v; choose %v: with a private row count neither the curvature of the mean loss nor the effect of one row on its minimizer has a bound", pub.Adjacency, privacy.ReplaceOne)
 	case !pub.Lipschitz.Finite():
 		return errors.New("model.name: the loss has no Lipschitz bound, so its minimizer has no bound on what a row can move")
 	case terms.Budget.Delta == 0:
@@ -156,13 +156,13 @@ func ridge(obj Objective) (float64, error) {
 	case reg.L2:
 		return r.Lambda, nil
 	}
-	return 0, errors.New("model.l2: another regularizer was found; allowed is l2, or none")
+	return 0, errors.New("model.l2: found another regularizer; use l2, or none")
 }
 
 // stepWithin sets a free step size and says whether it has a theorem.
 func stepWithin(rate *float64, free, most float64) error {
 	if !(*rate >= 0 && *rate <= most) {
-		return fmt.Errorf("rate: found %v; allowed is any number above 0 and up to %v, 2 over the curvature bound of the objective", *rate, most)
+		return fmt.Errorf("rate: found %v; choose a number above 0 and up to %v, 2 over the curvature bound of the objective", *rate, most)
 	}
 	if *rate == 0 {
 		*rate = math.Nextafter(free, 0)

@@ -37,7 +37,7 @@ func ParseOutput(s string) (Output, error) {
 	}
 	if decay, ok := strings.CutPrefix(s, string(EMA)+" "); ok {
 		if d, err := strconv.ParseFloat(decay, 64); err != nil || !(d > 0 && d < 1) {
-			return "", fmt.Errorf("output: found %q; allowed is a decay above 0 and below 1, as in \"%s 0.99\"", s, EMA)
+			return "", fmt.Errorf("output: found %q; write a decay above 0 and below 1, as in \"%s 0.99\"", s, EMA)
 		}
 		return Output(s), nil
 	}
@@ -46,7 +46,7 @@ func ParseOutput(s string) (Output, error) {
 		for i, o := range Outputs {
 			names[i] = string(o)
 		}
-		return "", fmt.Errorf("output: found %q; allowed are %s", s, strings.Join(names, ", "))
+		return "", fmt.Errorf("output: found %q; choose %s", s, strings.Join(names, ", "))
 	}
 	return Output(s), nil
 }

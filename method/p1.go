@@ -91,10 +91,10 @@ func (m *P1) configure(pub oracle.Public, obj Objective, terms Terms, of bound) 
 		m.Mu = math.Min(math.Max(obj.convex(), 1/(of.kappa*m.Rate)), 1/m.Rate)
 	}
 	if m.Mu > 1/m.Rate {
-		return fmt.Errorf("mu: found %v; allowed is at most 1/rate, which is %v here", m.Mu, 1/m.Rate)
+		return fmt.Errorf("mu: found %v; choose at most 1/rate, which is %v here", m.Mu, 1/m.Rate)
 	}
 	if f := m.convex(); f.Mu > f.L {
-		return fmt.Errorf("smooth: found %v; allowed is any number from mu, which is %v here", f.L, f.Mu)
+		return fmt.Errorf("smooth: found %v; choose a number from mu, which is %v here, up", f.L, f.Mu)
 	}
 	if err := g.freeClip(m.freeClip(pub)); err != nil {
 		return err

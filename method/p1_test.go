@@ -240,9 +240,9 @@ func TestP1Refuses(t *testing.T) {
 	}{
 		{p1(method.P1{Steps: -1}), pure, "steps: found -1"},
 		{p1(method.P1{Rate: math.Inf(1)}), pure, "rate: found +Inf"},
-		{p1(method.P1{Rate: 2, Mu: 1}), pure, "mu: found 1; allowed is at most 1/rate, which is 0.5 here"},
+		{p1(method.P1{Rate: 2, Mu: 1}), pure, "mu: found 1; choose at most 1/rate, which is 0.5 here"},
 		{p1(method.P1{Mu: math.NaN()}), pure, "mu: found NaN"},
-		{p1(method.P1{Rate: 1, Mu: 0.5, Smooth: 0.1}), pure, "smooth: found 0.1; allowed is any number from mu"},
+		{p1(method.P1{Rate: 1, Mu: 0.5, Smooth: 0.1}), pure, "smooth: found 0.1; choose a number from mu"},
 		{p1(method.P1{Gradient: method.Gradient{Clip: -1}}), pure, "clip: found -1"},
 		{p1(method.P1{Gradient: method.Gradient{Batch: 10001}}), pure, "batch: found 10001"},
 		{method.NAGOpt{NAG: method.NAG{P1: method.P1{Gradient: method.Gradient{Noise: 2}}}}, pure, "noise_multiplier: found 2; this method has one for each step"},

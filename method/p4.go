@@ -100,7 +100,7 @@ func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int,
 			steps = math.Min(steps, p4Long)
 		}
 		if steps > p4Most {
-			return 0, fmt.Errorf("gradient: found %v; by the analysis that takes %.3g steps, allowed are up to %d: set a larger tolerance, or steps", m.Gradient, steps, p4Most)
+			return 0, fmt.Errorf("gradient: found %v; by the analysis that takes %.3g steps, more than %d; set a larger tolerance, or steps", m.Gradient, steps, p4Most)
 		}
 		m.Steps = max(1, int(steps))
 	}

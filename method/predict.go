@@ -111,7 +111,7 @@ func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	}
 	m.Mu = out.Mu
 	if m.Rate*out.Mu > 1 {
-		return nil, nil, fmt.Errorf("rate: found %v; with μ = %v allowed is at most %v", m.Rate, out.Mu, 1/out.Mu)
+		return nil, nil, fmt.Errorf("rate: found %v; with μ = %v, choose at most %v", m.Rate, out.Mu, 1/out.Mu)
 	}
 	if m.Rate*out.L > 1 {
 		trust("a step size above 1/L = %.4g: L is a bound over all tables, and a table may be flatter", 1/out.L)

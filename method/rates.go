@@ -25,11 +25,11 @@ type rateSchedule struct {
 	steps  int
 }
 
-const schedules = `constant, cosine, linear (both also as in "cosine to 0.1"), sqrt, inverse (both also as in "inverse 100"), and each of them after, say, "warmup 20"`
+const schedules = `constant, cosine, linear (both also as in "cosine to 0.1"), sqrt, inverse (both also as in "inverse 100"), or any of them after, say, "warmup 20"`
 
 // parseRates reads the schedule of a run of so many steps; "" is constant.
 func parseRates(text string, steps int) (rateSchedule, error) {
-	wrong := fmt.Errorf("schedule: found %q; allowed are %s", text, schedules)
+	wrong := fmt.Errorf("schedule: found %q; choose %s", text, schedules)
 	s := rateSchedule{shape: "constant", steady: 1, steps: steps}
 	words := strings.Fields(text)
 	if len(words) > 1 && words[0] == "warmup" {
@@ -38,7 +38,7 @@ func parseRates(text string, steps int) (rateSchedule, error) {
 			return s, wrong
 		}
 		if n >= steps {
-			return s, fmt.Errorf("schedule: found a warm-up of %d steps; allowed is less than the %d of the run", n, steps)
+			return s, fmt.Errorf("schedule: found a warm-up of %d steps; choose fewer than the %d of the run", n, steps)
 		}
 		if s.warm, words = n, words[2:]; len(words) == 0 {
 			return s, wrong

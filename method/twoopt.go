@@ -28,11 +28,11 @@ const p4Share = 0.75
 func (p *Phases) configure(m *P4, c *Costs, q secondorder.Queries, terms Terms, bends float64) error {
 	switch {
 	case p.First < 0 || p.First > m.Steps:
-		return fmt.Errorf("first: found %d; allowed is 1 to %d, the steps of the second phase", p.First, m.Steps)
+		return fmt.Errorf("first: found %d; write a whole number from 1 to %d, the steps of the second phase", p.First, m.Steps)
 	case !(p.Share >= 0 && p.Share < 1):
-		return fmt.Errorf("share: found %v; allowed is any number above 0 and below 1", p.Share)
+		return fmt.Errorf("share: found %v; choose a number above 0 and below 1", p.Share)
 	case m.Noise != 0:
-		return fmt.Errorf("noise_multiplier: found %v; the two phases have one each: allowed is to leave it out", m.Noise)
+		return fmt.Errorf("noise_multiplier: found %v; leave it out, as the two phases have one each", m.Noise)
 	}
 	p.First, p.Share = cmp.Or(p.First, (m.Steps+9)/10), cmp.Or(p.Share, p4Share)
 	p.Early = p.First

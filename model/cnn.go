@@ -49,7 +49,7 @@ func (c CNN) New(opt Options) (Model, error) {
 		}
 		layers = append(layers, l...)
 		if at = l[len(l)-1].out(); at.size() > maxNumbers {
-			return nil, fmt.Errorf("model: layers: %q makes %d numbers of a row; allowed are up to %d", text, at.size(), maxNumbers)
+			return nil, fmt.Errorf("model: layers: %q makes %d numbers of a row; at most %d fit", text, at.size(), maxNumbers)
 		}
 	}
 	m, err := newNetwork("cnn", own, opt, layers)
@@ -89,7 +89,7 @@ func imageShape(dims []int, dim int) (shape, error) {
 		s.height, s.width = dims[0], dims[1]
 	}
 	if s.height < 1 || s.width < 1 || s.channels < 1 || s.height > dim || s.width > dim || s.channels > dim || s.size() != dim {
-		return s, fmt.Errorf("model: cnn takes images: found the shape %v for %d features per row; allowed is rows, columns and, for several numbers a pixel, channels, whose product is the features, and no intercept", dims, dim)
+		return s, fmt.Errorf("model: cnn takes images: found the shape %v for %d features per row; write rows, columns and, for several numbers a pixel, channels, whose product is the features, and no intercept", dims, dim)
 	}
 	return s, nil
 }
@@ -105,7 +105,7 @@ func parseLayer(text string, image shape) ([]layer, error) {
 	case "group":
 		return parseGroupNorm(text, image)
 	case "batch", "batchnorm", "batch_norm":
-		return nil, fmt.Errorf("model: layers: found %q: means over a batch make every record's gradient depend on the others, so that no clipping bounds what one record does; allowed in its place is group, as in group 4", text)
+		return nil, fmt.Errorf("model: layers: found %q: means over a batch make every record's gradient depend on the others, so that no clipping bounds what one record does; use group instead, as in group 4", text)
 	}
 	return parseDense(text, image.size(), false)
 }

@@ -35,7 +35,7 @@ func TestLayersOfImages(t *testing.T) {
 		{"group", "divides the 1 channels"},
 		{"batch 4", "every record's gradient depend on the others"},
 		{"batchnorm", "every record's gradient depend on the others"},
-		{"relu", "allowed is a number of units"},
+		{"relu", "write a number of units"},
 		{"", "needs layers"},
 		{"conv 30000 1", "makes 23520000 numbers of a row"},
 		{"conv 4000 1; conv 4000 2", "more than 25000000 parameters"},

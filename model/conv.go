@@ -25,7 +25,7 @@ type conv struct {
 // parseConv reads a convolution and its activation, as in "conv 16 8x8 stride 2 pad 3 relu".
 func parseConv(text string, image shape) ([]layer, error) {
 	fail := func(why string) ([]layer, error) {
-		return nil, fmt.Errorf("model: layers: found %q: %s; allowed is conv, filters, window, then stride, pad and relu (the default), tanh or linear, as in conv 16 8x8 stride 2 pad 3 relu", text, why)
+		return nil, fmt.Errorf("model: layers: found %q: %s; write conv, filters, window, then stride, pad and relu (the default), tanh or linear, as in conv 16 8x8 stride 2 pad 3 relu", text, why)
 	}
 	words := strings.Fields(text)
 	if len(words) < 3 {

@@ -28,7 +28,7 @@ func parseDense(text string, in int, bare bool) ([]layer, error) {
 		act = words[1]
 	}
 	if err != nil || len(words) < 1 || len(words) > 2 || n < 1 || n > maxWidth || !isActivation(act) {
-		return nil, fmt.Errorf("model: layers: found %q; allowed is a number of units from 1 to %d and relu (the default), tanh or linear, as in 128 relu", text, maxWidth)
+		return nil, fmt.Errorf("model: layers: found %q; write a number of units from 1 to %d and relu (the default), tanh or linear, as in 128 relu", text, maxWidth)
 	}
 	layers := []layer{&denseLayer{in, n, heGain(act), bare}}
 	if act != ident {

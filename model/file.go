@@ -122,10 +122,10 @@ func (f *File) New() (Model, error) {
 		}
 	}
 	if a := f.MarginFactor; a != 0 && (!m.Facts().OneMargin || len(f.Classes) == 0 || !(a > 0 && a <= 1)) {
-		return nil, fmt.Errorf("margin_factor is %v for %s; allowed is a number above 0 and at most 1, for models of two classes with one margin", a, f.Model)
+		return nil, fmt.Errorf("margin_factor is %v for %s; expected a number above 0 and at most 1, for models of two classes with one margin", a, f.Model)
 	}
 	if !(f.Noise >= 0) || math.IsInf(f.Noise, 0) {
-		return nil, fmt.Errorf("noise is %v; allowed is a finite number from 0", f.Noise)
+		return nil, fmt.Errorf("noise is %v; expected a finite number of 0 or more", f.Noise)
 	}
 	if err := CheckThreshold(f.Threshold, f.Classes, m.Facts()); err != nil {
 		return nil, fmt.Errorf("threshold: %w", err)
@@ -165,7 +165,7 @@ func CheckThreshold(t map[string]float64, classes []string, facts Facts) error {
 	}
 	for name, at := range t {
 		if len(t) > 1 || !slices.Contains(classes, name) || !(at > 0 && at < 1) {
-			return fmt.Errorf("found %v for %q; allowed is a number above 0 and below 1, for one of the classes %s and %s", at, name, classes[0], classes[1])
+			return fmt.Errorf("found %v for %q; write a number above 0 and below 1, for one of the classes %s and %s", at, name, classes[0], classes[1])
 		}
 	}
 	return nil

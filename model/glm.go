@@ -53,7 +53,7 @@ func WithOffset(m Model, offset float64) (Model, error) {
 	}
 	g, ok := m.(*glm)
 	if !ok || math.IsNaN(offset) || math.IsInf(offset, 0) {
-		return nil, fmt.Errorf("model: %s: offset %v; allowed is a finite number, of a model with one margin", m.Name(), offset)
+		return nil, fmt.Errorf("model: %s: offset %v; choose a finite number, for a model with one margin", m.Name(), offset)
 	}
 	with := *g
 	with.offset = offset

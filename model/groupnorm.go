@@ -33,7 +33,7 @@ func parseGroupNorm(text string, image shape) ([]layer, error) {
 		act = words[2]
 	}
 	if err != nil || len(words) < 2 || len(words) > 3 || !isActivation(act) || image.channels%groups != 0 {
-		return nil, fmt.Errorf("model: layers: found %q; allowed is group, a number of groups that divides the %d channels, and linear (the default), relu or tanh, as in group %d tanh", text, image.channels, image.channels)
+		return nil, fmt.Errorf("model: layers: found %q; write group, a number of groups that divides the %d channels, and linear (the default), relu or tanh, as in group %d tanh", text, image.channels, image.channels)
 	}
 	return withActivation(&groupNorm{image, groups}, act), nil
 }

@@ -32,7 +32,7 @@ func (c HuberSVM) New(opt Options) (Model, error) {
 		h = 0.5
 	}
 	if !(h >= 1e-6 && h <= 1e6) {
-		return nil, fmt.Errorf("model: huber-svm: width %v; allowed: 1e-6 to 1e6, or 0 for 0.5", h)
+		return nil, fmt.Errorf("model: huber-svm: width %v; choose a number from 1e-6 to 1e6, or 0 for 0.5", h)
 	}
 	r := opt.NormBound
 	start := 1. // u = 1

@@ -247,7 +247,7 @@ func New(name string, opt Options) (Model, error) {
 	case !(opt.NormBound > 0) || math.IsInf(opt.NormBound, 1):
 		return nil, fmt.Errorf("model: %s: row norm bound %v; it must be finite and above 0", name, opt.NormBound)
 	case opt.Classes < 0 || opt.Classes == 1:
-		return nil, fmt.Errorf("model: %s: %d classes; allowed: 2 or more, or 0 for a numeric label", name, opt.Classes)
+		return nil, fmt.Errorf("model: %s: %d classes; choose 2 or more, or 0 for a numeric label", name, opt.Classes)
 	}
 	m, err := opt.Config.New(opt)
 	if err == nil && len(opt.Weights) > 0 {

@@ -888,7 +888,7 @@ func TestNew(t *testing.T) {
 		{"huber-svm", with(func(o *model.Options) { o.Config = model.HuberSVM{Width: -1} }), "width -1"},
 		{"huber-svm", with(func(o *model.Options) { o.Config = model.HuberSVM{Width: math.NaN()} }), "width NaN"},
 		{"mlp", ok, "mlp needs layers"},
-		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3", "relu"}} }), `found "relu"; allowed is a number of units`},
+		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3", "relu"}} }), `found "relu"; write a number of units`},
 		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"3 gelu"}} }), `found "3 gelu"`},
 		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{"0"}} }), `found "0"`},
 		{"mlp", with(func(o *model.Options) { o.Config = model.MLP{Layers: []string{""}} }), `found ""`},

@@ -97,11 +97,11 @@ func (c netFields) check(name, example string, norm float64) error {
 	case len(c.layers) == 0:
 		return fmt.Errorf("model: %s needs layers, as in [%s]; without one it would be softmax or linear", name, example)
 	case c.compute != "" && c.compute != single && c.compute != double:
-		return fmt.Errorf("model: compute: found %q; allowed are %s (the default) and %s", c.compute, single, double)
+		return fmt.Errorf("model: compute: found %q; choose %s (the default) or %s", c.compute, single, double)
 	case c.start != "" && c.start != he && c.start != pytorch:
-		return fmt.Errorf("model: start: found %q; allowed are %s (the default) and %s", c.start, he, pytorch)
+		return fmt.Errorf("model: start: found %q; choose %s (the default) or %s", c.start, he, pytorch)
 	case !(s >= 0) || math.IsInf(s*norm, 1) || s != 0 && s*norm == 0:
-		return fmt.Errorf("model: input_scale: found %v; allowed is a number above 0 by which rows of norm %v stay numbers", s, norm)
+		return fmt.Errorf("model: input_scale: found %v; choose a number above 0 by which rows of norm %v stay finite", s, norm)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func newNetwork(name string, own netFields, opt Options, layers []layer) (Model,
 	m := &network{name: name, layers: layers, classes: opt.Classes, double: own.compute == double, torch: own.start == pytorch, scale: cmp.Or(own.scale, 1), offset: []int{0}}
 	for i, l := range layers {
 		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
-			return nil, fmt.Errorf("model: %s: more than %d parameters; allowed are as many", name, int(maxParams))
+			return nil, fmt.Errorf("model: %s: more than %d parameters; use fewer or narrower layers", name, int(maxParams))
 		}
 		m.offset = append(m.offset, m.offset[i]+l.params())
 	}

@@ -29,7 +29,7 @@ func parsePool(text string, image shape) ([]layer, error) {
 			return []layer{&pool{w, words[0] == "mean"}}, nil
 		}
 	}
-	return nil, fmt.Errorf("model: layers: found %q: %s; allowed is max or mean, window, then stride, as in max 2x2 stride 1", text, why)
+	return nil, fmt.Errorf("model: layers: found %q: %s; write max or mean, window, then stride, as in max 2x2 stride 1", text, why)
 }
 
 func (p *pool) in() int              { return p.image.size() }

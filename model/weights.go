@@ -55,7 +55,7 @@ func weigh(m Model, name string, weights []float64) (Model, error) {
 	default:
 		return nil, fmt.Errorf("model: %s has no class weights", name)
 	}
-	return nil, fmt.Errorf("model: %s: found %d class weights; allowed is one for each class of the label", name, len(a))
+	return nil, fmt.Errorf("model: %s: found %d class weights; write one for each class of the label", name, len(a))
 }
 
 // A weightedLink is the link of two classes with weights.

@@ -21,13 +21,13 @@ const maxViews = 64
 func (v Augmentation) Validate() error {
 	switch {
 	case v.Count < 0 || v.Count > maxViews:
-		return fmt.Errorf("views: found %d; allowed is 1 to %d", v.Count, maxViews)
+		return fmt.Errorf("views: found %d; write a whole number from 1 to %d", v.Count, maxViews)
 	case v.Shift < 0:
-		return fmt.Errorf("shift: found %d; allowed is 0 or more pixels", v.Shift)
+		return fmt.Errorf("shift: found %d; write 0 or more pixels", v.Shift)
 	case v.Count < 2 && (v.Shift > 0 || v.Flip):
-		return errors.New("views: found one; allowed beside shift or flip is 2 or more")
+		return errors.New("views: found one beside shift or flip; write 2 or more")
 	case v.Count > 1 && v.Shift == 0 && !v.Flip:
-		return fmt.Errorf("views: found %d without shift or flip; allowed is 1: they would be alike", v.Count)
+		return fmt.Errorf("views: found %d without shift or flip; write 1, as they would be alike", v.Count)
 	}
 	return nil
 }
@@ -39,14 +39,14 @@ func (v Augmentation) Of(shape []int, batch int) ([][]int32, error) {
 		return nil, err
 	}
 	if len(shape) < 2 {
-		return nil, fmt.Errorf("views: found %d; allowed is 1: the rows are no images of rows and columns", v.Count)
+		return nil, fmt.Errorf("views: found %d; write 1, as the rows are no images of rows and columns", v.Count)
 	}
 	height, width, deep := shape[0], shape[1], 1
 	for _, n := range shape[2:] {
 		deep *= n
 	}
 	if v.Shift >= min(height, width) {
-		return nil, fmt.Errorf("shift: found %d; allowed is less than the %d pixels of a side", v.Shift, min(height, width))
+		return nil, fmt.Errorf("shift: found %d; write less than the %d pixels of a side", v.Shift, min(height, width))
 	}
 	draw := splitMix{at: uint64(batch) << 32}
 	all := make([][]int32, v.Count)

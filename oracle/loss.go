@@ -52,10 +52,10 @@ func (q Loss) Validate() error {
 		return errors.New("oracle: a query of the loss needs a noise")
 	}
 	if q.Wrong && q.Labels {
-		return errors.New("oracle: a query of the loss asks for 0-1 losses and for labels; allowed is one of them")
+		return errors.New("oracle: a query of the loss asks for 0-1 losses and for labels; ask for one of them")
 	}
 	if q.Signed && !q.Wrong {
-		return errors.New("oracle: a query of the loss is signed; allowed is that for 0-1 losses")
+		return errors.New("oracle: a query of the loss is signed; ask for signs only with 0-1 losses")
 	}
 	if bound := q.wrongBound(); q.Wrong && q.Bound != bound {
 		return fmt.Errorf("oracle: a 0-1 loss is bounded by %v; found the bound %v", bound, q.Bound)

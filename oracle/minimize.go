@@ -75,9 +75,9 @@ func (h Descent) Validate() error {
 	case h.Noise.Norm() != 2:
 		return errors.New("oracle: the sensitivity of a descent is in the ℓ2 norm, the noise's in another")
 	case h.Passes < 1 || h.Batch < 0:
-		return fmt.Errorf("oracle: a descent of %d passes and batches of %d; allowed are 1 pass or more, and batches of 0 rows (all) or more", h.Passes, h.Batch)
+		return fmt.Errorf("oracle: a descent of %d passes and batches of %d; choose 1 pass or more, and batches of 0 rows (all) or more", h.Passes, h.Batch)
 	case !(h.Rate > 0) || math.IsInf(h.Rate, 1):
-		return fmt.Errorf("oracle: a descent of step size %v; allowed is any number above 0", h.Rate)
+		return fmt.Errorf("oracle: a descent of step size %v; choose a number above 0", h.Rate)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (h Objective) Validate() error {
 	case !(h.Epsilon > 0 && h.Delta > 0):
 		return fmt.Errorf("oracle: objective perturbation at ε %v and δ %v; both must be above 0", h.Epsilon, h.Delta)
 	case !(h.Lambda >= 0) || math.IsInf(h.Lambda, 1):
-		return fmt.Errorf("oracle: objective perturbation with a curvature of %v; allowed is any number, 0 or more", h.Lambda)
+		return fmt.Errorf("oracle: objective perturbation with a curvature of %v; choose a number of 0 or more", h.Lambda)
 	}
 	return h.Event().Validate()
 }
@@ -105,7 +105,7 @@ func (q Minimize) Validate() error {
 	case q.How == nil:
 		return errors.New("oracle: a minimization does not say how")
 	case !(q.L2 >= 0) || math.IsInf(q.L2, 1):
-		return fmt.Errorf("oracle: a minimization with L2 %v; allowed is any number, 0 or more", q.L2)
+		return fmt.Errorf("oracle: a minimization with L2 %v; choose a number of 0 or more", q.L2)
 	}
 	if d, ok := q.How.(Descent); ok && d.Decay && q.L2 == 0 {
 		return errors.New("oracle: step sizes of 1/(L2·t) need an L2 above 0")

@@ -182,7 +182,7 @@ func (q Grad) Validate() error {
 		return err
 	}
 	if math.IsNaN(q.Shift) || math.IsInf(q.Shift, 0) || q.Shift != 0 && q.Augmentation.Count > 1 {
-		return fmt.Errorf("oracle: margins are shifted by %v; allowed is a finite number, without views", q.Shift)
+		return fmt.Errorf("oracle: margins are shifted by %v; choose a finite number, without views", q.Shift)
 	}
 	if _, off := q.Noise.(mech.None); off {
 		return nil

@@ -71,17 +71,17 @@ func (q Score) Validate() error {
 	}
 	switch {
 	case q.Bins < 0 || q.Bins > mostBins:
-		return fmt.Errorf("oracle: a score of %d edges on each side; allowed are 0 to %d", q.Bins, mostBins)
+		return fmt.Errorf("oracle: a score of %d edges on each side; choose 0 to %d", q.Bins, mostBins)
 	case q.Bins > 0 && !(q.Step > 0 && q.Step*float64(q.Bins) <= 30), q.Bins == 0 && q.Step != 0:
-		return fmt.Errorf("oracle: a score of %d edges with the step %v; allowed are steps above 0 that end at the log-odds 30", q.Bins, q.Step)
+		return fmt.Errorf("oracle: a score of %d edges with the step %v; choose a step above 0 that ends at the log-odds 30", q.Bins, q.Step)
 	case !(q.Threshold >= 0 && q.Threshold <= 1) || q.Class < 0 || q.Class > 1:
-		return fmt.Errorf("oracle: a score with the threshold %v of class %d; allowed is a probability, of one of two classes", q.Threshold, q.Class)
+		return fmt.Errorf("oracle: a score with the threshold %v of class %d; choose a probability, of one of two classes", q.Threshold, q.Class)
 	case q.Group.First < 0 || q.Group.Count < 0:
-		return fmt.Errorf("oracle: a score by %d levels from feature %d; allowed are 0 and more", q.Group.Count, q.Group.First)
+		return fmt.Errorf("oracle: a score by %d levels from feature %d; both must be 0 or more", q.Group.Count, q.Group.First)
 	case q.Error == 0 && (q.Low != 0 || q.High != 0):
 		return errors.New("oracle: a score with bounds of a numeric label, but none of errors")
 	case q.Error != 0 && !(q.Error > 0 && q.High > q.Low && q.Error < math.Inf(1) && q.High-q.Low < math.Inf(1)):
-		return fmt.Errorf("oracle: a score of errors up to %v of a label from %v to %v; allowed are finite ranges above 0", q.Error, q.Low, q.High)
+		return fmt.Errorf("oracle: a score of errors up to %v of a label from %v to %v; choose finite ranges above 0", q.Error, q.Low, q.High)
 	case q.Error != 0 && (q.Bins != 0 || q.Threshold != 0):
 		return errors.New("oracle: a score of errors has no bins and no threshold")
 	}

@@ -40,7 +40,7 @@ func (q Search) Validate() error {
 			}
 		}
 		if q.Noise.Max < 1 {
-			return fmt.Errorf("oracle: a search of at most %d steps; allowed is 1 or more", q.Noise.Max)
+			return fmt.Errorf("oracle: a search of at most %d steps; choose 1 or more", q.Noise.Max)
 		}
 		return nil
 	}
@@ -69,7 +69,7 @@ func (l Line) Check(q Search, dim int) error {
 	case len(l.Steps) != len(l.Least):
 		return fmt.Errorf("oracle: %d steps along a line with %d least decreases", len(l.Steps), len(l.Least))
 	case len(l.Steps) < 1 || len(l.Steps) > q.Noise.Max:
-		return fmt.Errorf("oracle: %d steps along a line; allowed is 1 to %d, the search's most", len(l.Steps), q.Noise.Max)
+		return fmt.Errorf("oracle: %d steps along a line; choose 1 to %d, the search's most", len(l.Steps), q.Noise.Max)
 	}
 	for _, least := range l.Least {
 		if math.IsNaN(least) {

@@ -156,7 +156,7 @@ func (Filtered) event()       {}
 
 func positive(event, field string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {
-		return fmt.Errorf("%s: %s is %v; allowed is any number above 0", event, field, v)
+		return fmt.Errorf("%s: %s is %v; choose a number above 0", event, field, v)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (e GaussianSum) Validate() error {
 		return err
 	}
 	if e.Presence < e.Replacement || e.Presence/2 > e.Replacement {
-		return fmt.Errorf("gaussian-sum: presence is %v beside replacement %v; allowed is from replacement to twice that", e.Presence, e.Replacement)
+		return fmt.Errorf("gaussian-sum: presence is %v beside replacement %v; choose a number from replacement to twice that", e.Presence, e.Replacement)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (e AboveThreshold) Validate() error {
 		return err
 	}
 	if e.Max < 1 {
-		return fmt.Errorf("above-threshold: max is %d; allowed is 1 or more", e.Max)
+		return fmt.Errorf("above-threshold: max is %d; choose 1 or more", e.Max)
 	}
 	return nil
 }
@@ -205,10 +205,10 @@ func (e Select) Validate() error { return positive("select", "epsilon", e.Epsilo
 // Validate: Epsilon ≥ 0 and finite, 0 ≤ Delta < 1.
 func (e ApproxDP) Validate() error {
 	if !(e.Epsilon >= 0) || math.IsInf(e.Epsilon, 1) {
-		return fmt.Errorf("approximate: epsilon is %v; allowed is 0 or more", e.Epsilon)
+		return fmt.Errorf("approximate: epsilon is %v; choose 0 or more", e.Epsilon)
 	}
 	if !(e.Delta >= 0 && e.Delta < 1) {
-		return fmt.Errorf("approximate: delta is %v; allowed is at least 0 and below 1", e.Delta)
+		return fmt.Errorf("approximate: delta is %v; choose a number of 0 or more and below 1", e.Delta)
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (e ApproxDP) Validate() error {
 // Validate: 0 < Rate ≤ 1, and the inner event is valid.
 func (e PoissonSampled) Validate() error {
 	if !(e.Rate > 0 && e.Rate <= 1) {
-		return fmt.Errorf("poisson: rate is %v; allowed is above 0 and at most 1", e.Rate)
+		return fmt.Errorf("poisson: rate is %v; choose a number above 0 and up to 1", e.Rate)
 	}
 	return validSample("poisson", e.Of)
 }
@@ -224,7 +224,7 @@ func (e PoissonSampled) Validate() error {
 // Validate: 1 ≤ M ≤ N, and the inner event is valid.
 func (e FixedSampled) Validate() error {
 	if e.M < 1 || e.M > e.N {
-		return fmt.Errorf("fixed: m is %d of n = %d; allowed is 1 to n", e.M, e.N)
+		return fmt.Errorf("fixed: m is %d of n = %d; choose 1 to n", e.M, e.N)
 	}
 	return validSample("fixed", e.Of)
 }
@@ -232,7 +232,7 @@ func (e FixedSampled) Validate() error {
 // Validate: Batches ≥ 2, and the inner event is valid.
 func (e Allocated) Validate() error {
 	if e.Batches < 2 {
-		return fmt.Errorf("allocated: batches is %d; allowed is 2 or more", e.Batches)
+		return fmt.Errorf("allocated: batches is %d; choose 2 or more", e.Batches)
 	}
 	return validSample("allocated", e.Of)
 }
@@ -253,7 +253,7 @@ func (e Composed) Validate() error {
 // Validate: Count ≥ 0, and the inner event is valid.
 func (e Repeated) Validate() error {
 	if e.Count < 0 {
-		return fmt.Errorf("repeated: count is %d; allowed is 0 or more", e.Count)
+		return fmt.Errorf("repeated: count is %d; choose 0 or more", e.Count)
 	}
 	return validInner("repeated", e.Of)
 }
@@ -261,7 +261,7 @@ func (e Repeated) Validate() error {
 // Validate: the part has a name, the rule's name is none of two, and the inner event is valid and of one part of a whole table.
 func (e Parallel) Validate() error {
 	if e.Part == "" || !utf8.ValidString(e.Part) {
-		return fmt.Errorf("parallel: part is %q; allowed is a name", e.Part)
+		return fmt.Errorf("parallel: part is %q; choose a name", e.Part)
 	}
 	if strings.Contains(e.Rule, ofRule) || !utf8.ValidString(e.Rule) {
 		return fmt.Errorf("parallel: rule is %q; choose a name without %q", e.Rule, ofRule)
@@ -295,13 +295,13 @@ func (e Parallel) Division() string { return parallel(e.Name(), nil).Rule }
 // Gaussian or a GaussianSum.
 func (e Shared) Validate() error {
 	if e.Owners < 2 || e.Colluders < 0 || e.Colluders > e.Owners-2 {
-		return fmt.Errorf("shared: found %d colluders of %d owners; allowed is from 0 to two less than the owners", e.Colluders, e.Owners)
+		return fmt.Errorf("shared: found %d colluders of %d owners; choose from 0 to two less than the owners", e.Colluders, e.Owners)
 	}
 	switch e.Of.(type) {
 	case Gaussian, GaussianSum, nil:
 		return validInner("shared", e.Of)
 	}
-	return fmt.Errorf("shared: holds %v; allowed is a sum with Gaussian noise", e.Of)
+	return fmt.Errorf("shared: holds %v; use a sum with Gaussian noise", e.Of)
 }
 
 // Share is what the share of one owner makes of its own part of e: the noise multiplier is less by √(Owners − Colluders), rounded down.
@@ -381,7 +381,7 @@ func SharingOf(e Event) (s Sharing) {
 // Validate: Retries ≥ 0, and the plan is valid and has no retries of its own.
 func (e Retried) Validate() error {
 	if e.Retries < 0 {
-		return fmt.Errorf("retried: retries is %d; allowed is 0 or more", e.Retries)
+		return fmt.Errorf("retried: retries is %d; choose 0 or more", e.Retries)
 	}
 	if err := validInner("retried", e.Of); err != nil {
 		return err
@@ -400,7 +400,7 @@ func WithoutRetries(plan Event) Event {
 // single refuses a plan with retries inside of another event.
 func single(where string, e Event) error {
 	if Contains[Retried](e) {
-		return fmt.Errorf("%s: holds a plan with retries; allowed are single releases", where)
+		return fmt.Errorf("%s: holds a plan with retries; use single releases", where)
 	}
 	return nil
 }
@@ -416,10 +416,10 @@ func (e Tuned) Validate() error {
 		}
 	}
 	if !(e.Eta > -1) || math.IsInf(e.Eta, 1) {
-		return fmt.Errorf("tuned: eta is %v; allowed is any number above -1", e.Eta)
+		return fmt.Errorf("tuned: eta is %v; choose a number above -1", e.Eta)
 	}
 	if !(e.Gamma > 0 && e.Gamma < 1) {
-		return fmt.Errorf("tuned: gamma is %v; allowed is above 0 and below 1", e.Gamma)
+		return fmt.Errorf("tuned: gamma is %v; choose a number above 0 and below 1", e.Gamma)
 	}
 	return nil
 }
@@ -440,13 +440,13 @@ func (e Filtered) Validate() error {
 	switch e.Currency {
 	case InPure, InZCDP, InGDP, InRDP:
 	default:
-		return fmt.Errorf("filtered: currency is %q; allowed are %s, %s, %s, %s", e.Currency, InPure, InZCDP, InGDP, InRDP)
+		return fmt.Errorf("filtered: currency is %q; choose %s, %s, %s or %s", e.Currency, InPure, InZCDP, InGDP, InRDP)
 	}
 	switch {
 	case (e.Currency == InRDP) != (e.Order > 1 && !math.IsInf(e.Order, 1)) || e.Currency != InRDP && e.Order != 0:
-		return fmt.Errorf("filtered: order is %v in currency %s; allowed is any number above 1 in %s, and 0 elsewhere", e.Order, e.Currency, InRDP)
+		return fmt.Errorf("filtered: order is %v in currency %s; choose a number above 1 in %s, and 0 elsewhere", e.Order, e.Currency, InRDP)
 	case !(e.Delta >= 0 && e.Delta < 1) || (e.Currency == InPure) != (e.Delta == 0):
-		return fmt.Errorf("filtered: delta is %v in currency %s; allowed is 0 in %s, and above 0 and below 1 elsewhere", e.Delta, e.Currency, InPure)
+		return fmt.Errorf("filtered: delta is %v in currency %s; choose 0 in %s, and a number above 0 and below 1 elsewhere", e.Delta, e.Currency, InPure)
 	}
 	return positive("filtered", "epsilon", e.Epsilon)
 }
@@ -457,7 +457,7 @@ func validSample(where string, e Event) error {
 		return err
 	}
 	if Contains[Tuned](e) {
-		return fmt.Errorf("%s: holds a search for the best; allowed are single releases", where)
+		return fmt.Errorf("%s: holds a search for the best; use single releases", where)
 	}
 	return nil
 }
@@ -468,10 +468,10 @@ func whole(where string, e Event) error {
 		return err
 	}
 	if Contains[Filtered](e) {
-		return fmt.Errorf("%s: holds a filter; allowed are releases, whose cost is known beforehand", where)
+		return fmt.Errorf("%s: holds a filter; use releases, whose cost is known beforehand", where)
 	}
 	if Contains[Parallel](e) {
-		return fmt.Errorf("%s: holds what was asked of a part of the table; allowed are releases of all its records", where)
+		return fmt.Errorf("%s: holds what was asked of a part of the table; use releases of all its records", where)
 	}
 	return single(where, e)
 }

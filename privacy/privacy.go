@@ -44,7 +44,7 @@ func ParseAdjacency(s string) (Adjacency, error) {
 			return a, nil
 		}
 	}
-	return 0, fmt.Errorf("adjacency: found %q; allowed are %q and %q", s, AddRemove, ReplaceOne)
+	return 0, fmt.Errorf("adjacency: found %q; choose %q or %q", s, AddRemove, ReplaceOne)
 }
 
 // MarshalText writes the name of a valid relation.
@@ -73,11 +73,11 @@ type Budget struct {
 func (b Budget) Validate() error {
 	switch {
 	case !(b.Epsilon > 0) || math.IsInf(b.Epsilon, 1):
-		return fmt.Errorf("epsilon: found %v; allowed is any number above 0", b.Epsilon)
+		return fmt.Errorf("epsilon: found %v; choose a number above 0", b.Epsilon)
 	case !(b.Delta >= 0) || b.Delta >= 1:
-		return fmt.Errorf("delta: found %v; allowed is at least 0 and below 1", b.Delta)
+		return fmt.Errorf("delta: found %v; choose a number of 0 or more and below 1", b.Delta)
 	case !b.Adjacency.Valid():
-		return fmt.Errorf("adjacency: none given; allowed are %q and %q", AddRemove, ReplaceOne)
+		return fmt.Errorf("adjacency: none given; choose %q or %q", AddRemove, ReplaceOne)
 	}
 	return nil
 }

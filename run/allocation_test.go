@@ -166,7 +166,7 @@ func TestAllocationRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), `found "allocation"; allowed are poisson, fixed`) {
+	if _, err := Prepare(spec); err == nil || !strings.Contains(err.Error(), `found "allocation"; choose poisson, fixed`) {
 		t.Errorf("adam: %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func New(name string, lambda float64) (Regularizer, error) {
 	i := slices.Index(Names(), name)
 	switch {
 	case i < 0:
-		return nil, fmt.Errorf("reg: unknown regularizer %q; allowed: %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("reg: unknown regularizer %q; choose %s", name, strings.Join(Names(), ", "))
 	case !(lambda >= 0) || math.IsInf(lambda, 1):
 		return nil, fmt.Errorf("reg: %s: lambda is %v; it must be a finite number, 0 or more", name, lambda)
 	}

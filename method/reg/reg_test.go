@@ -137,7 +137,7 @@ func TestNew(t *testing.T) {
 		lambda float64
 		want   string
 	}{
-		{"ridge", 1, `unknown regularizer "ridge"; allowed: l2, l1, nonconvex`},
+		{"ridge", 1, `unknown regularizer "ridge"; choose l2, l1, nonconvex`},
 		{"l2", -1, "lambda is -1"},
 		{"l2", math.NaN(), "lambda is NaN"},
 		{"l1", math.Inf(1), "lambda is +Inf"},

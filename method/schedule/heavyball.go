@@ -98,7 +98,7 @@ func (h HeavyBall) Certify(t int, e0, dist2, noise float64) (Certificate, error)
 		return Certificate{}, err
 	}
 	if !(h.Rate > 0) || !(h.Beta >= 0 && h.Beta < 1) {
-		return Certificate{}, fmt.Errorf("schedule: α = %v and β = %v; allowed is α > 0 and 0 ≤ β < 1", h.Rate, h.Beta)
+		return Certificate{}, fmt.Errorf("schedule: α = %v and β = %v; choose α > 0 and 0 ≤ β < 1", h.Rate, h.Beta)
 	}
 	var best Certificate
 	bound := math.Inf(1)

@@ -39,7 +39,7 @@ type Convex struct {
 // Validate says what is wrong with the constants.
 func (f Convex) Validate() error {
 	if !(f.Mu > 0) || !(f.L >= f.Mu) || math.IsInf(f.L, 1) {
-		return fmt.Errorf("schedule: μ = %v and L = %v; allowed is 0 < μ ≤ L", f.Mu, f.L)
+		return fmt.Errorf("schedule: μ = %v and L = %v; choose 0 < μ ≤ L", f.Mu, f.L)
 	}
 	return nil
 }

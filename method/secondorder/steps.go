@@ -29,13 +29,13 @@ func Analysis(pub oracle.Public, r reg.Regularizer, gradient, curvature float64)
 	if r != nil {
 		curved, ok := r.(reg.Curved)
 		if !ok {
-			return c, errors.New("model: found a regularizer with kinks; allowed for this method is one with a Hessian, or none")
+			return c, errors.New("model: found a regularizer with kinks; this method needs one with a Hessian, or none")
 		}
 		c.Smooth += curved.Smooth()
 		c.HessLipschitz += curved.HessLipschitz()
 	}
 	if !pub.Curved || math.IsInf(c.Smooth, 1) {
-		return c, errors.New("model: found one without a Hessian; allowed for this method are logistic, linear, huber-svm")
+		return c, errors.New("model: found one without a Hessian; choose logistic, linear or huber-svm with this method")
 	}
 	if c.HessLipschitz == 0 || math.IsInf(c.HessLipschitz, 1) {
 		c.HessLipschitz = c.Smooth // the squared loss has any bound above 0, the Huberized hinge none
@@ -53,7 +53,7 @@ func (c Constants) Check() error {
 		{"c1", c.C1, 0.5}, {"c", c.C, 1. / 3}, {"c2", c.C2, 1./3 - c.C}, {"c_g", c.CG, 1 - c.C1}, {"c_H", c.CH, c.MostCH()},
 	} {
 		if !(v.value > 0 && v.value < v.most) {
-			return fmt.Errorf("secondorder: %s: found %v; allowed is above 0 and below %v", v.name, v.value, v.most)
+			return fmt.Errorf("secondorder: %s: found %v; choose a number above 0 and below %v", v.name, v.value, v.most)
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func (p Problem) Release(q oracle.Minimize) (Release, error) {
 			return Release{}, fmt.Errorf("a descent of more than %d steps", mostSteps)
 		}
 		if curve := p.Smooth + q.L2; !(how.Rate*curve <= 2) {
-			return Release{}, fmt.Errorf("a descent of step size %v; allowed is at most %v, 2 over the curvature of the loss and of L2", how.Rate, 2/curve)
+			return Release{}, fmt.Errorf("a descent of step size %v; choose at most %v, 2 over the curvature of the loss and of L2", how.Rate, 2/curve)
 		}
 		sens, reach := p.Descent(how, q.L2)
 		return p.release(how.Noise, sens, reach)

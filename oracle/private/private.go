@@ -274,7 +274,7 @@ func (o *Oracle) cost(s sample.Sampler, queries []oracle.Query) (privacy.Event, 
 		switch s.(type) {
 		case sample.Full, sample.Poisson:
 		default:
-			return nil, fmt.Errorf("private: owners who add up their sums draw by themselves: allowed are all rows and Poisson samples; found %T", s)
+			return nil, fmt.Errorf("private: owners who add up their sums draw by themselves: found %T; use all rows or Poisson samples", s)
 		}
 	}
 	cost := privacy.InPart(o.cfg.Part, o.cfg.Facts.Cost(s, queries))
@@ -452,7 +452,7 @@ func (o *Oracle) fitsHess() error {
 		return fmt.Errorf("private: the model %s has no Hessians of rank one and without kinks, which is what a Hessian query needs", o.cfg.Model.Name())
 	}
 	if dim := o.cfg.Facts.Dim; dim > oracle.MaxHess {
-		return fmt.Errorf("private: a Hessian of %d parameters; allowed are at most %d", dim, oracle.MaxHess)
+		return fmt.Errorf("private: a Hessian of %d parameters; at most %d fit", dim, oracle.MaxHess)
 	}
 	return nil
 }

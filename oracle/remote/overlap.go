@@ -38,10 +38,10 @@ func refuse(of int, why string, shards ...int) *Refused {
 }
 
 const (
-	sameRows  = "found the same rows in both; allowed is each row in one"
-	manyRows  = "found more than 5 % of the rows of one in the other; allowed is each row in one. If equal rows are different people, divide the table at random and not in turns"
-	sameUnit  = "found rows of one unit in both; allowed are all rows of a unit in one shard. Divide the table by the column of the unit"
-	manyUnits = "found many more units than its part of those in the schema; allowed are up to eight times its part, and up to twice them all. Divide the table more evenly, or correct units in the schema"
+	sameRows  = "found the same rows in both; put each row into one"
+	manyRows  = "found more than 5 % of the rows of one in the other; put each row into one. If equal rows are different people, divide the table at random and not in turns"
+	sameUnit  = "found rows of one unit in both; put all rows of a unit into one shard. Divide the table by the column of the unit"
+	manyUnits = "found many more units than its part of those in the schema; a shard may have up to eight times its part, and up to twice them all. Divide the table more evenly, or correct units in the schema"
 )
 
 // appendSketch writes a sketch in the same number of bytes, however many rows there are.

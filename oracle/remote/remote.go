@@ -85,10 +85,10 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 		s.tree = tree
 	}
 	if most := largest(facts.Dim); most > carrier.Largest() {
-		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; allowed are %d", facts.Dim, most, carrier.Largest())
+		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; the carrier takes %d", facts.Dim, most, carrier.Largest())
 	}
 	if most := largest(0) + carrier.Shards()*sketchRows*sketchSize + compared; most > carrier.Largest() {
-		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; allowed are %d", carrier.Shards(), most, carrier.Largest())
+		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; the carrier takes %d", carrier.Shards(), most, carrier.Largest())
 	}
 	agreed, err := json.Marshal(terms)
 	if err != nil {

@@ -336,7 +336,7 @@ func TestShardsRefuse(t *testing.T) {
 	if _, err := Open(t.Context(), secretOf(t, "another"), f, f.cfg.Facts, f.terms, 1); err == nil {
 		t.Error("shards answer to another secret")
 	}
-	if _, err := Open(t.Context(), secretOf(t, "farm"), f, oracle.Public{Dim: 1 << 16}, f.terms, 1); err == nil || !strings.Contains(err.Error(), "allowed are 1048576") {
+	if _, err := Open(t.Context(), secretOf(t, "farm"), f, oracle.Public{Dim: 1 << 16}, f.terms, 1); err == nil || !strings.Contains(err.Error(), "the carrier takes 1048576") {
 		t.Errorf("messages above the carrier's largest: %v", err)
 	}
 	// A shard of another program, say, that counts in another unit: its sum would be another, and so its sensitivity.

@@ -24,7 +24,7 @@ type Secret struct{ key [SecretSize]byte }
 // NewSecret takes SecretSize random bytes.
 func NewSecret(key []byte) (*Secret, error) {
 	if len(key) != SecretSize {
-		return nil, fmt.Errorf("remote: a secret of %d bytes; allowed are %d", len(key), SecretSize)
+		return nil, fmt.Errorf("remote: a secret of %d bytes; expected %d", len(key), SecretSize)
 	}
 	return &Secret{[SecretSize]byte(key)}, nil
 }

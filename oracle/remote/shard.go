@@ -178,7 +178,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 		}
 		for _, term := range slices.Sorted(maps.Keys(terms)) {
 			if !bytes.Equal(terms[term], s.cfg.Terms[term]) {
-				return nil, &Unfit{Why: "found another " + term + " than the coordinator's; allowed is the same"}
+				return nil, &Unfit{Why: "found another " + term + " than the coordinator's; use the same"}
 			}
 		}
 		dst = append(binary.LittleEndian.AppendUint64(append(dst, answerGood), uint64(s.cfg.Rows.Rows())), s.cfg.Digest[:]...)
@@ -186,7 +186,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 		return append(appendSketch(dst, s.hashed().Least(sketchRows)), s.cfg.Compared...), nil
 	}
 	if q.Is != s.is {
-		return nil, &Unfit{Why: "found other rows, or another schema, model or adjacency, than those of the worker that the run began with; allowed are the same for all workers of one shard"}
+		return nil, &Unfit{Why: "found other rows, or another schema, model or adjacency, than those of the worker that the run began with; use the same for all workers of one shard"}
 	}
 	if q.Ask == askShared {
 		dst = append(dst, answerGood)

@@ -76,7 +76,7 @@ func ByName(name string) (Accountant, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("accountant: found %q; allowed are %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("accountant: found %q; choose %s", name, strings.Join(Names(), ", "))
 }
 
 // check refuses what no accountant can take.
@@ -88,7 +88,7 @@ func check(e privacy.Event, adj privacy.Adjacency) error {
 		return fmt.Errorf("account: %w", err)
 	}
 	if !adj.Valid() {
-		return fmt.Errorf("account: no neighboring relation given; allowed are %q and %q", privacy.AddRemove, privacy.ReplaceOne)
+		return fmt.Errorf("account: no neighboring relation given; choose %q or %q", privacy.AddRemove, privacy.ReplaceOne)
 	}
 	return nil
 }

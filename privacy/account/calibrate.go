@@ -53,7 +53,7 @@ func CalibrateMost(a Accountant, b privacy.Budget, top float64, event func(x flo
 		return 0, errNothingToCalibrate
 	}
 	if !(top > 0) || math.IsInf(top, 1) {
-		return 0, fmt.Errorf("calibrate: top: found %v; allowed is any number above 0", top)
+		return 0, fmt.Errorf("calibrate: top: found %v; choose a number above 0", top)
 	}
 	s := search{accountant: a, budget: b, event: event, sense: -1}
 	p, err := s.solve(top, top, math.Max(top*leastPart, math.SmallestNonzeroFloat64))
@@ -73,7 +73,7 @@ func CalibrateCount(a Accountant, b privacy.Budget, top int, event func(n int) p
 		return 0, errNothingToCalibrate
 	}
 	if top < 1 || top > 1<<53 {
-		return 0, fmt.Errorf("calibrate: top: found %d; allowed is 1 to 2^53", top)
+		return 0, fmt.Errorf("calibrate: top: found %d; choose 1 to 2^53", top)
 	}
 	s := search{accountant: a, budget: b, event: func(x float64) privacy.Event { return event(int(x)) }, sense: -1, whole: true}
 	p, err := s.solve(float64(top), float64(top), 1)

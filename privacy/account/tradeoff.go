@@ -42,7 +42,7 @@ const (
 // releases and filters of one Rényi order say nothing of other ε, and an access without noise has no bound.
 func NewTradeOff(l Loss, delta float64) (*TradeOff, error) {
 	if !(delta >= 0 && delta < 1) {
-		return nil, fmt.Errorf("μ: found δ = %v; allowed is 0 ≤ δ < 1", delta)
+		return nil, fmt.Errorf("μ: found δ = %v; choose 0 ≤ δ < 1", delta)
 	}
 	used := map[string]bool{}
 	if mark(used, l); used["approximate"] {

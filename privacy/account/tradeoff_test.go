@@ -185,7 +185,7 @@ func TestTradeOffRefused(t *testing.T) {
 		{poissonGaussian(0.5, 0.01, 1000), 1e-6, "no μ is proven"},
 		{poissonGaussian(0.1, 1, 10), 0, "no μ is proven"},
 		{poissonGaussian(0.00033, 4, 10000), 1e-30, "no μ is proven: the accountant resolves no ε at δ = 1e-32"},
-		{privacy.Gaussian{Sigma: 1}, 1, "allowed"},
+		{privacy.Gaussian{Sigma: 1}, 1, "choose"},
 	} {
 		for _, a := range []Accountant{PLD{}, Best{}} {
 			l, err := a.Loss(c.e, privacy.AddRemove)

@@ -55,7 +55,7 @@ func (r Norm) Bound() float64 { return r.C }
 // Validate says what is wrong with the rule.
 func (r Norm) Validate() error {
 	if p := r.Norm(); p != 1 && p != 2 {
-		return fmt.Errorf("clip: norm is %d; allowed are 1 and 2", p)
+		return fmt.Errorf("clip: norm is %d; choose 1 or 2", p)
 	}
 	return checkBound("clip bound", r.C)
 }
@@ -103,7 +103,7 @@ func (r PerLayer) Bound() float64 { return r.C }
 // Validate says what is wrong with the rule.
 func (r PerLayer) Validate() error {
 	if r.Layers < 1 {
-		return fmt.Errorf("clip: %d layers; allowed is 1 or more", r.Layers)
+		return fmt.Errorf("clip: %d layers; choose 1 or more", r.Layers)
 	}
 	return r.part().Validate()
 }
@@ -189,7 +189,7 @@ func weigh(c, norm, loss []float64, whole, scaled float64) {
 
 func checkBound(name string, c float64) error {
 	if !(c >= 0x1p-1022) || math.IsInf(c, 1) {
-		return fmt.Errorf("%s: found %v; allowed is any finite number from 2⁻¹⁰²² up", name, c)
+		return fmt.Errorf("%s: found %v; choose a finite number of 2⁻¹⁰²² or more", name, c)
 	}
 	return nil
 }
@@ -205,10 +205,10 @@ func Sensitivity(bound float64, adj privacy.Adjacency) (float64, error) {
 	case privacy.ReplaceOne:
 		s *= 2
 	default:
-		return 0, fmt.Errorf("sensitivity: adjacency is %v; allowed are %q and %q", adj, privacy.AddRemove, privacy.ReplaceOne)
+		return 0, fmt.Errorf("sensitivity: adjacency is %v; choose %q or %q", adj, privacy.AddRemove, privacy.ReplaceOne)
 	}
 	if !(s > 0) || math.IsInf(s, 1) {
-		return 0, fmt.Errorf("sensitivity: bound is %v; allowed is any finite number above 0", bound)
+		return 0, fmt.Errorf("sensitivity: bound is %v; choose a finite number above 0", bound)
 	}
 	return s, nil
 }

@@ -126,7 +126,7 @@ func counts(invalid error, factor, grid, sens float64) (float64, error) {
 	}
 	scale := math.Nextafter(factor*steps, math.Inf(1))
 	if !(scale <= noise.MaxScale) {
-		return 0, fmt.Errorf("mech: noise of %v grid steps does not fit; allowed are at most 2⁵⁴", scale)
+		return 0, fmt.Errorf("mech: noise of %v grid steps does not fit; choose at most 2⁵⁴", scale)
 	}
 	return scale, nil
 }
@@ -134,10 +134,10 @@ func counts(invalid error, factor, grid, sens float64) (float64, error) {
 // gridSteps returns the sensitivity in counts of the grid.
 func gridSteps(grid, sens float64) (float64, error) {
 	if frac, _ := math.Frexp(grid); !(grid > 0) || frac != 0.5 {
-		return 0, fmt.Errorf("mech: grid is %v; allowed is a power of two", grid)
+		return 0, fmt.Errorf("mech: grid is %v; choose a power of two", grid)
 	}
 	if !(sens >= grid) || math.IsInf(sens, 1) {
-		return 0, fmt.Errorf("mech: sensitivity is %v; allowed is any finite number from the grid, %v, up", sens, grid)
+		return 0, fmt.Errorf("mech: sensitivity is %v; choose a finite number from the grid, %v, up", sens, grid)
 	}
 	return sens / grid, nil
 }

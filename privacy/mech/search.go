@@ -55,7 +55,7 @@ func (m AboveThreshold) Start(threshold int64, grid, sens float64, src *noise.So
 		return Search{}, err
 	}
 	if clamp(threshold) != threshold {
-		return Search{}, fmt.Errorf("mech: threshold is %d grid steps; allowed are −2⁶² to 2⁶²", threshold)
+		return Search{}, fmt.Errorf("mech: threshold is %d grid steps; choose −2⁶² to 2⁶²", threshold)
 	}
 	s := &search{left: m.Max, scale: q, src: src}
 	s.bar[0] = threshold

@@ -41,7 +41,7 @@ func (m Share) scale(grid, sens float64) (float64, error) {
 }
 
 func tooSmall(scale float64) error {
-	return fmt.Errorf("mech: a share of noise of %v grid steps; allowed are %d or more", scale, leastShare)
+	return fmt.Errorf("mech: a share of noise of %v grid steps; choose %d or more", scale, leastShare)
 }
 
 // Check says whether AddPart would accept grid and sens.

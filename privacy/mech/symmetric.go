@@ -56,7 +56,7 @@ func (m SymmetricGaussian) Add(v []int64, grid, sens float64, src *noise.Source)
 func addSymmetric(v []int64, diagonal, beside float64, src *noise.Source) error {
 	d, ok := order(len(v))
 	if !ok {
-		return fmt.Errorf("mech: found %d numbers; allowed is d(d+1)/2, the upper triangle of a symmetric matrix", len(v))
+		return fmt.Errorf("mech: found %d numbers; expected d(d+1)/2, the upper triangle of a symmetric matrix", len(v))
 	}
 	for ; d > 0; d-- { // a row: one entry of the diagonal, d−1 beside it
 		src.AddGaussian(v[:1], diagonal)

@@ -196,7 +196,7 @@ func (s Streams) Stream(name string, index int) (*Source, error) {
 // already held a stream. On an error src keeps its old stream.
 func (s Streams) Reset(src *Source, name string, index int) error {
 	if index < 0 {
-		return fmt.Errorf("noise: stream %q: index is %d; allowed is 0 or more", name, index)
+		return fmt.Errorf("noise: stream %q: index is %d; choose 0 or more", name, index)
 	}
 	if s.seeded {
 		src.setKey(seededKey(s.seed, name, uint64(index)), true)
@@ -220,7 +220,7 @@ type Key [32]byte
 // come from a seed, where it is that of Stream.
 func (s Streams) Key(key *Key, name string, index int) error {
 	if index < 0 {
-		return fmt.Errorf("noise: stream %q: index is %d; allowed is 0 or more", name, index)
+		return fmt.Errorf("noise: stream %q: index is %d; choose 0 or more", name, index)
 	}
 	if s.seeded {
 		*key = seededKey(s.seed, name, uint64(index))

@@ -39,14 +39,14 @@ func (a Allocation) Check(adj privacy.Adjacency) error {
 		return err
 	}
 	if adj != privacy.AddRemove {
-		return fmt.Errorf("allocation: adjacency is %v; allowed is %v: random allocation is proven for no other", adj, privacy.AddRemove)
+		return fmt.Errorf("allocation: adjacency is %v; choose %v, as random allocation is proven for no other", adj, privacy.AddRemove)
 	}
 	return nil
 }
 
 func (a Allocation) validate() error {
 	if a.Batches < 2 || a.Batches > maxRows || a.Batch < 0 || a.Batch >= a.Batches {
-		return fmt.Errorf("allocation: batch %d of %d; allowed are 2 batches or more, numbered from 0", a.Batch, a.Batches)
+		return fmt.Errorf("allocation: batch %d of %d; choose 2 batches or more, numbered from 0", a.Batch, a.Batches)
 	}
 	return nil
 }

@@ -16,5 +16,5 @@ func ExampleFixed() {
 	fmt.Println(s.Check(privacy.AddRemove))
 	// Output:
 	// [23 50 63 68 85] 5 Fixed(5 of 100, Gaussian(σ=2))
-	// fixed: a batch of a fixed size has no theorem under "add-or-remove", where the row count is private; allowed is "replace-one"
+	// fixed: a batch of a fixed size has no theorem under "add-or-remove", where the row count is private; choose "replace-one"
 }

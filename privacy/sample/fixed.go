@@ -109,14 +109,14 @@ func (f Fixed) Check(adj privacy.Adjacency) error {
 		return err
 	}
 	if adj != privacy.ReplaceOne {
-		return fmt.Errorf("fixed: a batch of a fixed size has no theorem under %q, where the row count is private; allowed is %q", adj, privacy.ReplaceOne)
+		return fmt.Errorf("fixed: a batch of a fixed size has no theorem under %q, where the row count is private; choose %q", adj, privacy.ReplaceOne)
 	}
 	return nil
 }
 
 func (f Fixed) validate() error {
 	if f.M < 1 || f.M > f.N || f.N > maxRows {
-		return fmt.Errorf("fixed: m is %d of n = %d; allowed is 1 to n, and n up to %d", f.M, f.N, maxRows)
+		return fmt.Errorf("fixed: m is %d of n = %d; choose 1 to n, and n up to %d", f.M, f.N, maxRows)
 	}
 	return nil
 }

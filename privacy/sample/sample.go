@@ -93,14 +93,14 @@ func (p Poisson) Check(adj privacy.Adjacency) error {
 
 func (p Poisson) validate() error {
 	if !(p.Rate > 0 && p.Rate <= 1) {
-		return fmt.Errorf("poisson: rate is %v; allowed is above 0 and at most 1", p.Rate)
+		return fmt.Errorf("poisson: rate is %v; choose a number above 0 and up to 1", p.Rate)
 	}
 	return nil
 }
 
 func checkAdjacency(adj privacy.Adjacency) error {
 	if !adj.Valid() {
-		return fmt.Errorf("sample: adjacency is %v; allowed are %q and %q", adj, privacy.AddRemove, privacy.ReplaceOne)
+		return fmt.Errorf("sample: adjacency is %v; choose %q or %q", adj, privacy.AddRemove, privacy.ReplaceOne)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func Example(paper string) ([]Claim, error) {
 	case "p4":
 		return p4Example()
 	}
-	return nil, fmt.Errorf("paper: found %q; allowed are %s", paper, strings.Join(Papers(), ", "))
+	return nil, fmt.Errorf("paper: found %q; choose %s", paper, strings.Join(Papers(), ", "))
 }
 
 // Of returns the papers' formulas for a plan, of the papers that cover such a plan.

@@ -68,7 +68,7 @@ func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, act
 		}
 	}
 	if m.Weights != Linear && m.Weights != Constant {
-		return nil, fmt.Errorf("weights: found %q; allowed are %s, %s", m.Weights, Linear, Constant)
+		return nil, fmt.Errorf("weights: found %q; choose %s or %s", m.Weights, Linear, Constant)
 	}
 	step := stepBound / (pub.NormBound * pub.NormBound)
 	switch {
@@ -76,7 +76,7 @@ func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, act
 	case m.Weights == Linear && p.l2 > 0:
 		m.Gamma = 1 / (2 * p.share * p.l2 * step * step) // the most of t/(ιμt²/2 + γ) over t is 1/√(2ιμγ)
 	case m.Weights == Linear:
-		return nil, fmt.Errorf("weights: found %s without model.l2; allowed is %s", Linear, Constant)
+		return nil, fmt.Errorf("weights: found %s without model.l2; choose %s", Linear, Constant)
 	default:
 		m.Gamma = 1 / (step * math.Sqrt(float64(s.Rounds)))
 	}
@@ -102,10 +102,10 @@ func (m DDA) prox(obj method.Objective, s *Schedule) (prox, error) {
 	case reg.L1:
 		p.l1 = r.Lambda
 	default:
-		return p, errors.New("model.nonconvex: found it with dda; allowed are l2 and l1")
+		return p, errors.New("model.nonconvex: dda does not take it; use l2 or l1")
 	}
 	if p.l1 > 0 && p.ball > 0 {
-		return p, errors.New("ball: found it beside model.l1; allowed is one of them")
+		return p, errors.New("ball: found it beside model.l1; set one of them")
 	}
 	return p, nil
 }

@@ -100,11 +100,11 @@ func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule
 	}
 	switch {
 	case activations < 1 || activations > maxGeometric:
-		return nil, fmt.Errorf("rounds: found %d activations of an owner; allowed are 1 to %d: steps fall geometrically", activations, maxGeometric)
+		return nil, fmt.Errorf("rounds: found %d activations of an owner; choose rounds that make 1 to %d, as steps fall geometrically", activations, maxGeometric)
 	case m.Decay >= 1:
-		return nil, fmt.Errorf("decay: found %v; allowed is any number above 0 and below 1", m.Decay)
+		return nil, fmt.Errorf("decay: found %v; choose a number above 0 and below 1", m.Decay)
 	case !(m.NoiseDecay > m.Decay && m.NoiseDecay <= 1):
-		return nil, fmt.Errorf("noise_decay: found %v; allowed is any number above decay, %v, and up to 1", m.NoiseDecay, m.Decay)
+		return nil, fmt.Errorf("noise_decay: found %v; choose a number above decay, %v, and up to 1", m.NoiseDecay, m.Decay)
 	case m.Clip == 0 && !m.Off && !pub.Lipschitz.Finite():
 		return nil, errors.New("clip: found none; this loss has no bound on its gradient to clip at")
 	case m.Clip == 0 && !m.Off:

@@ -30,7 +30,7 @@ func graphs(n int) map[string]Graph {
 
 // TestManyNodes: the number of nodes in a file takes no memory.
 func TestManyNodes(t *testing.T) {
-	if err := (Graph{N: math.MaxInt, Edges: []Edge{{0, 1}}}).Validate(); err == nil || !strings.Contains(err.Error(), "no way from node 0 to node 2;") {
+	if err := (Graph{N: math.MaxInt, Edges: []Edge{{0, 1}}}).Validate(); err == nil || !strings.Contains(err.Error(), "no path from node 0 to node 2;") {
 		t.Error(err)
 	}
 }
@@ -64,7 +64,7 @@ func TestGraphs(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(g, Complete(3)) {
 		t.Errorf("found %v, %v", g, err)
 	}
-	for text, want := range map[string]string{"0 3": "line 1: found \"3\"; allowed is a node number, 0 to 2", "\n0": "line 2: found 1 words", "1 1": "twice", "a 1": "node number"} {
+	for text, want := range map[string]string{"0 3": "line 1: found \"3\"; write a node number, 0 to 2", "\n0": "line 2: found 1 words", "1 1": "twice", "a 1": "node number"} {
 		if _, err := ReadGraph(strings.NewReader(text), 3); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -185,7 +185,7 @@ func TestScheduleErrors(t *testing.T) {
 		"of 1 nodes":          {Graph: Path(1), Kind: All, Rounds: 1},
 		"of 0 rounds":         {Graph: Path(2), Kind: All},
 		"beside \"all\"":      {Graph: Path(2), Kind: All, Rounds: 1, Count: 1},
-		"kind \"some\"":       {Graph: Path(2), Kind: "some", Rounds: 1},
+		"schedule \"some\"":   {Graph: Path(2), Kind: "some", Rounds: 1},
 		"found 2 edges":       {Graph: Path(2), Kind: Edges, Rounds: 1, Count: 2},
 		"of which no two":     {Graph: Complete(3), Kind: Matching, Rounds: 1, Count: 2},
 		"the graph's":         {Graph: Path(2), Kind: All, Rounds: 1, Epoch: graphEpoch},

@@ -95,18 +95,18 @@ func ReadGraph(r io.Reader, n int) (Graph, error) {
 			continue
 		}
 		if len(cells) != 2 {
-			return Graph{}, fmt.Errorf("line %d: found %d words; allowed are two node numbers", line, len(cells))
+			return Graph{}, fmt.Errorf("line %d: found %d words; write two node numbers", line, len(cells))
 		}
 		var e Edge
 		for k, c := range cells {
 			v, err := strconv.Atoi(c)
 			if err != nil || v < 0 || v >= n {
-				return Graph{}, fmt.Errorf("line %d: found %.20q; allowed is a node number, 0 to %d", line, c, n-1)
+				return Graph{}, fmt.Errorf("line %d: found %.20q; write a node number, 0 to %d", line, c, n-1)
 			}
 			e[k] = v
 		}
 		if e[0] == e[1] {
-			return Graph{}, fmt.Errorf("line %d: found node %d twice; allowed are two nodes", line, e[0])
+			return Graph{}, fmt.Errorf("line %d: found node %d twice; write two different nodes", line, e[0])
 		}
 		if len(g.Edges) == maxEdges {
 			return Graph{}, fmt.Errorf("line %d: found more than %d edges", line, maxEdges)
@@ -129,11 +129,11 @@ func (g Graph) sorted() Graph {
 // others.
 func (g Graph) Validate() error {
 	if g.N < 2 {
-		return fmt.Errorf("gossip: a graph of %d nodes; at least 2 are allowed", g.N)
+		return fmt.Errorf("gossip: a graph of %d nodes; choose at least 2", g.N)
 	}
 	for _, e := range g.Edges {
 		if e[0] < 0 || e[0] >= e[1] || e[1] >= g.N {
-			return fmt.Errorf("gossip: found the edge %d–%d; allowed are two nodes of 0 to %d, the lower one first", e[0], e[1], g.N-1)
+			return fmt.Errorf("gossip: found the edge %d–%d; write two nodes from 0 to %d, the lower one first", e[0], e[1], g.N-1)
 		}
 	}
 	// Maps: N may be anything, and takes no memory.
@@ -155,7 +155,7 @@ func (g Graph) Validate() error {
 	}
 	for i := range g.N {
 		if !seen[i] { // at the latest after all that were seen
-			return fmt.Errorf("gossip: found no way from node 0 to node %d; allowed is a connected graph", i)
+			return fmt.Errorf("gossip: found no path from node 0 to node %d; use a connected graph", i)
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func (r Rows) sgd(activations int) method.SGD {
 
 func (r *Rows) fit(pub oracle.Public, obj method.Objective, activations int, terms method.Terms) error {
 	if activations < 1 {
-		return errors.New("rounds: an owner has no activation in this schedule; allowed are enough rounds for each")
+		return errors.New("rounds: an owner has no activation in this schedule; choose enough rounds for each")
 	}
 	if r.Clip == 0 && !terms.Off && pub.Lipschitz.Finite() {
 		r.Clip = float64(pub.Lipschitz)
@@ -155,7 +155,7 @@ func (r Rows) grad(ctx context.Context, o oracle.Oracle, w []float64) ([]float64
 // positive returns what is wrong with a number that must be above 0, or 0 if it was left out.
 func positive(field string, v float64) error {
 	if !(v >= 0) || math.IsInf(v, 1) {
-		return fmt.Errorf("%s: found %v; allowed is any number above 0", field, v)
+		return fmt.Errorf("%s: found %v; choose a number above 0", field, v)
 	}
 	return nil
 }

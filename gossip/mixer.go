@@ -62,7 +62,7 @@ func (l *Local) Mix(ctx context.Context, node int, act Activation, m []float64) 
 			return ctx.Err()
 		}
 		if len(theirs) != len(m) {
-			return fmt.Errorf("gossip: node %d sent %d numbers; allowed are %d", peer, len(theirs), len(m))
+			return fmt.Errorf("gossip: node %d sent %d numbers; expected %d", peer, len(theirs), len(m))
 		}
 		if l.Fails == nil || !l.Fails(act.T, Edge{min(node, peer), max(node, peer)}) {
 			w, from := act.Weight[k], own

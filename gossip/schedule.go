@@ -33,18 +33,18 @@ func (s *Schedule) Validate() error {
 	}
 	switch {
 	case s.Rounds < 1 || s.Rounds > mostRounds:
-		return fmt.Errorf("gossip: a schedule of %d rounds; allowed are 1 to %d", s.Rounds, mostRounds)
+		return fmt.Errorf("gossip: a schedule of %d rounds; choose 1 to %d", s.Rounds, mostRounds)
 	case s.Epoch == graphEpoch:
 		return fmt.Errorf("gossip: epoch %d is the graph's", s.Epoch)
 	case s.Kind == All && s.Count != 0:
 		return fmt.Errorf("gossip: found %d edges a round beside %q, which has all", s.Count, All)
 	case s.Kind == All:
 	case s.Kind != Matching && s.Kind != Edges:
-		return fmt.Errorf("gossip: found the kind %q; allowed are %s, %s, %s", s.Kind, Matching, Edges, All)
+		return fmt.Errorf("gossip: unknown kind of schedule %q; choose %s, %s or %s", s.Kind, Matching, Edges, All)
 	case s.Count < 1 || s.Count > len(s.Graph.Edges):
-		return fmt.Errorf("gossip: found %d edges a round; allowed is 1 to %d, those of the graph", s.Count, len(s.Graph.Edges))
+		return fmt.Errorf("gossip: found %d edges a round; choose 1 to %d, those of the graph", s.Count, len(s.Graph.Edges))
 	case s.Kind == Matching && s.Count > s.Graph.N/2:
-		return fmt.Errorf("gossip: found %d edges a round of which no two meet; allowed is up to %d for %d nodes", s.Count, s.Graph.N/2, s.Graph.N)
+		return fmt.Errorf("gossip: found %d edges a round of which no two meet; choose up to %d for %d nodes", s.Count, s.Graph.N/2, s.Graph.N)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func list(text []byte, to ...any) error {
 		return err
 	}
 	if len(all) != len(to) {
-		return fmt.Errorf("found %d elements; allowed are %d", len(all), len(to))
+		return fmt.Errorf("found %d elements; expected %d", len(all), len(to))
 	}
 	var err error
 	for i, dst := range to {

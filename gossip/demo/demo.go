@@ -91,7 +91,7 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	}
 	if d.Dir != "" { // before an access is recorded
 		if _, err := os.Lstat(d.Dir); err == nil {
-			return nil, &run.InputError{Err: fmt.Errorf("--dir: found %s; allowed is a new directory", d.Dir)}
+			return nil, &run.InputError{Err: fmt.Errorf("--dir: found %s; use a new directory", d.Dir)}
 		}
 	}
 	tables, test, err := d.Plan.Tables(ctx, id, "demonstration of a network by `sotto net demo`", d.Void, d.Notice)

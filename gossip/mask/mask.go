@@ -77,7 +77,7 @@ type pair struct {
 func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize]byte) (*Session, error) {
 	switch {
 	case len(public) < 2 || self < 0 || self >= len(public):
-		return nil, fmt.Errorf("mask: owner %d of %d; allowed is one of two or more", self+1, len(public))
+		return nil, fmt.Errorf("mask: owner %d of %d; choose one of two or more", self+1, len(public))
 	case public[self] != key.Public():
 		return nil, fmt.Errorf("mask: owner %d has another key than the list says", self+1)
 	}
@@ -92,7 +92,7 @@ func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize
 	}
 	list := all.Sum(nil)
 	if !key.used.CompareAndSwap(false, true) {
-		return nil, errors.New("mask: this key has made a session; allowed is one for each key")
+		return nil, errors.New("mask: this key has made a session; use a new key for each")
 	}
 	s := &Session{stream: make([]byte, 1<<14)}
 	for j := range public {
@@ -125,7 +125,7 @@ func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize
 // difference. An error leaves v as it is.
 func (s *Session) Mask(v []int64, c Context) error {
 	if c.Turn < s.last || s.spent {
-		return fmt.Errorf("mask: turn %d was asked after turn %d; allowed is each turn once, in order", c.Turn, s.last-1)
+		return fmt.Errorf("mask: turn %d was asked after turn %d; ask for each turn once, in order", c.Turn, s.last-1)
 	}
 	streams := make([]cipher.Stream, len(s.pairs))
 	for i, p := range s.pairs {

@@ -229,7 +229,7 @@ func TestMaskRefuses(t *testing.T) {
 		public [][KeySize]byte
 		says   string
 	}{
-		"alone":           {0, public[:1], "owner 1 of 1; allowed is one of two or more"},
+		"alone":           {0, public[:1], "owner 1 of 1; choose one of two or more"},
 		"nobody":          {3, public, "owner 4 of 3"},
 		"another's place": {1, public, "owner 2 has another key than the list says"},
 		"one key twice":   {0, twice, "owners 2 and 3 have the same key"},

@@ -22,7 +22,7 @@ func VerifySums(dirs ...string) (f run.Finding, err error) {
 		case err != nil:
 			return f, &run.InputError{Err: err}
 		case info.Sum == nil:
-			return f, inputError("%s: is not an owner's run in a network of mode sum; allowed beside others is one that is", dir)
+			return f, inputError("%s: is not an owner's run in a network of mode sum; give only such runs together", dir)
 		}
 		if err := info.Sum.Check(); err != nil {
 			return f, &run.InputError{Where: dir, Err: err}

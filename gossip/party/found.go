@@ -36,7 +36,7 @@ func Found(p *netplan.Plan, hub string, requests ...*transport.Request) (*transp
 }
 
 // ErrRequests says that there is not one request of each owner.
-var ErrRequests = errors.New("allowed is one request of each owner")
+var ErrRequests = errors.New("give one request of each owner")
 
 // inOrder returns the requests in the order of the owners' names.
 func inOrder(names []string, requests []*transport.Request) ([]*transport.Request, error) {

@@ -296,7 +296,7 @@ func (s *session) identify() error {
 		return err
 	}
 	if s.o.Fingerprint != "" && !transport.SameFingerprint(s.o.Fingerprint, found) {
-		return inputError("--fingerprint: %s is of a network with the fingerprint %s; allowed is the network whose fingerprint the owners have compared", s.o.Credentials, found)
+		return inputError("--fingerprint: %s is of a network with the fingerprint %s; use the network whose fingerprint the owners have compared", s.o.Credentials, found)
 	}
 	if s.o.Fingerprint == "" && s.c.Network.Mode == transport.ModeSum {
 		return inputError("--fingerprint is missing: in a network of mode sum, masks hide an owner's rows from the organizer and the hub only if all owners have the same network. sotto net fingerprint prints its digits; compare them by telephone")
@@ -346,7 +346,7 @@ func (s *session) agree(begun bool) (err error) {
 		return err
 	}
 	if part := s.agreed.Parts.Differs(network.Agreed); part != "" {
-		return inputError("%s: found another %s than the owners agreed on; allowed is the agreed one", s.o.Spec, part)
+		return inputError("%s: found another %s than the owners agreed on; use the agreed one", s.o.Spec, part)
 	}
 	if err := s.fits(); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
@@ -448,7 +448,7 @@ func (s *session) leave(made []string, unlock func()) {
 // take goes on from a place, unless it is another training's or another owner's.
 func (s *session) take(p *place) error {
 	if p.Network != s.networkName() || (p.Agreed != "" || s.Job.Sum != nil) && p.Agreed != fmt.Sprintf("%x", s.config) {
-		return inputError("%s: is another training's directory; allowed is a new one, or that of this training", s.o.Dir)
+		return inputError("%s: is another training's directory; use a new one, or that of this training", s.o.Dir)
 	}
 	s.place = p
 	return nil
@@ -474,7 +474,7 @@ func readPlace(dir string) (*place, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(dir)
 		if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".lock" }) {
-			return nil, inputError("%s: is not empty and holds no training; allowed is a new directory", dir)
+			return nil, inputError("%s: is not empty and holds no training; use a new directory", dir)
 		}
 		return nil, nil
 	}

@@ -69,9 +69,9 @@ func Open(o Options) (*Pool, error) {
 	p := &Pool{Options: o, network: &o.Credentials.Network, attempt: -1, charged: o.Charged}
 	switch {
 	case len(p.network.Owners) < 2:
-		return nil, fmt.Errorf("pool: found %d owners; allowed is 2 or more", len(p.network.Owners))
+		return nil, fmt.Errorf("pool: found %d owners; at least 2 are needed", len(p.network.Owners))
 	case o.Retries < 0 || o.Charged < 0 || o.Released < 0 || o.Released > o.Charged:
-		return nil, fmt.Errorf("pool: found %d retries, %d attempts charged and %d released; allowed is no more released than charged", o.Retries, o.Charged, o.Released)
+		return nil, fmt.Errorf("pool: found %d retries, %d attempts charged and %d released; no more may be released than charged", o.Retries, o.Charged, o.Released)
 	}
 	var err error
 	if p.config, err = p.network.Config(); err != nil {

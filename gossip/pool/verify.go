@@ -46,7 +46,7 @@ func Verify(dirs ...string) (*Added, error) {
 		out.Attempts = max(out.Attempts, len(s.Attempts))
 	}
 	if len(all) < 2 {
-		return nil, fmt.Errorf("found %d journals; allowed are 2 or more", len(all))
+		return nil, fmt.Errorf("found %d journals; give 2 or more", len(all))
 	}
 	out.Whole = len(owners) == all[0].Head.Owners
 	for k := range out.Attempts {

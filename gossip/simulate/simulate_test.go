@@ -224,7 +224,7 @@ func TestMistakes(t *testing.T) {
 		"data: d\nnetwork: {owners: 3, graph: x}":                            ":6:22: network.graph: found \"x\"",
 		"data: d\nnetwork: {owners: 3, graph: file}":                         "network.edge_list: found no file",
 		"data: d\nnetwork: {owners: 3, probability: 0.1}":                    "set it only for a random graph",
-		"data: d\nnetwork: {owners: 9, graph: random, probability: 0.01}":    "no way from node 0",
+		"data: d\nnetwork: {owners: 9, graph: random, probability: 0.01}":    "no path from node 0",
 		"data: d\nnetwork: {owners: 3, schedule: x}":                         "network.schedule:",
 		"data: d\nnetwork: {owners: 9, rounds: 2, edges: 1}":                 "never speaks",
 		"data: d\nnetwork: {owners: 3, method: x}":                           "network.method: name: unknown gossip method \"x\"; choose dda",

@@ -320,7 +320,7 @@ func TestModeOfNetworks(t *testing.T) {
 		"limits.sums.numbers":     func(n *Network) { n.Limits.Sums.Numbers = MaxSum + 1 },
 		"limits.sums: found":      func(n *Network) { *n.Limits.Sums = SumLimits{1 << 24, 1 << 8, MaxSum} },
 		"limits: found those":     func(n *Network) { n.Limits.Rounds = 3 },
-		"allowed in a network":    func(n *Network) { n.Owners = make([]Member, mostAdded+1) },
+		"a network of mode sum":   func(n *Network) { n.Owners = make([]Member, mostAdded+1) },
 	} {
 		other := n
 		limits, of := *n.Limits, *n.Limits.Sums

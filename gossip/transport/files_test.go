@@ -55,12 +55,12 @@ func TestFiles(t *testing.T) {
 	refused("certificate: ", &changed, readOwner)
 	changed = *all[1]
 	changed.Owner = 2
-	refused("owner: found 2; allowed is 0 to 1", &changed, readOwner)
+	refused("owner: found 2; choose 0 to 1", &changed, readOwner)
 	changed = *all[1]
 	changed.Network = others[1].Network
 	refused("seed: ", &changed, readOwner)
 	changed.Network.Owners = changed.Network.Owners[:1]
-	refused("network.owners: found 1; allowed is 2 or more", &changed, readOwner)
+	refused("network.owners: found 1; a network needs 2 or more", &changed, readOwner)
 	foreign, err := stranger.Hub()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestFiles(t *testing.T) {
 	other := *hub
 	other.Account = foreign.Account
 	refused("account: is not signed by the operator", &other, readHub)
-	refused(`found the format "sotto-hub/2"; allowed is "sotto-organiser/2"`, hub, readOrganizer)
+	refused(`found the format "sotto-hub/2"; expected "sotto-organiser/2"`, hub, readOrganizer)
 	other = *hub
 	other.Owners = []string{hub.Owners[0], hub.Owners[0]}
 	refused(`owners: found the account of "owner 1" twice`, &other, readHub)
@@ -113,7 +113,7 @@ func TestDamagedFiles(t *testing.T) {
 		string(whole[:50]): path + ":3:13: found damaged JSON (unexpected end",
 		strings.Replace(string(whole), "{", "{\n!", 1):                  path + ":2:1: found damaged JSON (invalid character '!'",
 		string(whole) + "}":                                             "found damaged JSON",
-		strings.Replace(string(whole), `"seed"`, `"sed"`, 1):            `(unknown field "sed"); allowed`,
+		strings.Replace(string(whole), `"seed"`, `"sed"`, 1):            `(unknown field "sed"); use`,
 		strings.Replace(string(whole), `"owner": 0`, `"owner": "x"`, 1): "cannot unmarshal string into Go struct field Credentials.owner of type int",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -82,7 +82,7 @@ func (k *HubKeys) claims() (c claims, err error) {
 			return c, errors.New("account: is not signed by the operator")
 		}
 		if c.texts[account.Subject] != "" {
-			return c, fmt.Errorf("owners: found the account of %q twice; allowed is one of each owner's own", account.Name)
+			return c, fmt.Errorf("owners: found the account of %q twice; each owner needs an account of its own", account.Name)
 		}
 		c.texts[account.Subject] = text
 		if i == 0 {
@@ -230,7 +230,7 @@ func settle(dir, known string) error {
 	named := func(name string) func(os.DirEntry) bool { return func(e os.DirEntry) bool { return e.Name() == name } }
 	entries = slices.DeleteFunc(entries, named(".lock"))
 	if len(entries) > 0 && !slices.ContainsFunc(entries, named(known)) {
-		return &PlaceError{dir, fmt.Errorf("it is not empty and holds no %s; allowed is a new directory", known)}
+		return &PlaceError{dir, fmt.Errorf("it is not empty and holds no %s; use a new directory", known)}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (k *OwnerKey) validate() error {
 		return errors.New("name is missing: the owner's name, as in the spec")
 	}
 	if b, err := hex.DecodeString(k.Seed); err != nil || len(b) != ed25519.SeedSize {
-		return fmt.Errorf("seed: found %d characters; allowed are %d hexadecimal digits", len(k.Seed), 2*ed25519.SeedSize)
+		return fmt.Errorf("seed: found %d characters; expected %d hexadecimal digits", len(k.Seed), 2*ed25519.SeedSize)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (r *Request) validate() error {
 	key, err := hex.DecodeString(r.Key)
 	signature, wrong := hex.DecodeString(r.Signature)
 	if err := errors.Join(err, wrong); err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, requestText(r.Name), signature) {
-		return fmt.Errorf("signature: is not that of the key for the name %q; allowed is the file as sotto net key made it", r.Name)
+		return fmt.Errorf("signature: is not that of the key for the name %q; use the file as sotto net key made it", r.Name)
 	}
 	return nil
 }
@@ -155,13 +155,13 @@ func SameFingerprint(text, digits string) bool {
 // Take gives the owner's own key to credentials that came without one.
 func (c *Credentials) Take(k *OwnerKey) error {
 	if !c.Network.OwnKeys {
-		return errors.New("the organizer made the keys of this network; allowed is a key for a network that was founded with the owners' requests")
+		return errors.New("the organizer made the keys of this network; give a key only for a network that was founded with the owners' requests")
 	}
 	if !k.public().Equal(c.Network.key(c.Owner)) {
-		return fmt.Errorf("is not the key that this network has for %s: it is of another network, or somebody replaced it on its way to the organizer; allowed is a network that was founded with this owner's request", c.Name())
+		return fmt.Errorf("is not the key that this network has for %s: it is of another network, or somebody replaced it on its way to the organizer; use a network that was founded with this owner's request", c.Name())
 	}
 	if k.Name != c.Name() {
-		return fmt.Errorf("is the key of %s; the network has it for %s: allowed is a network that was founded with the names in the owners' requests", k.Name, c.Name())
+		return fmt.Errorf("is the key of %s; the network has it for %s; use a network that was founded with the names in the owners' requests", k.Name, c.Name())
 	}
 	c.Seed = k.Seed
 	return nil

@@ -91,11 +91,11 @@ func (s *SumLimits) validate() error {
 		n, below int
 	}{{"attempts", s.Attempts, 1 << 24}, {"sums", s.Sums, 1 << 8}, {"numbers", s.Numbers, MaxSum}} {
 		if f.n < 1 || f.n > f.below {
-			return fmt.Errorf("limits.sums.%s: found %d; allowed is 1 to %d", f.name, f.n, f.below)
+			return fmt.Errorf("limits.sums.%s: found %d; choose 1 to %d", f.name, f.n, f.below)
 		}
 	}
 	if n := s.attempts() * s.Sums; n > mostMessages/sumChunks(s.Numbers) {
-		return fmt.Errorf("limits.sums: found %d sums of %d numbers; allowed are %d messages", n, s.Numbers, mostMessages)
+		return fmt.Errorf("limits.sums: found %d sums of %d numbers; their messages may be at most %d", n, s.Numbers, mostMessages)
 	}
 	return nil
 }
@@ -103,19 +103,19 @@ func (s *SumLimits) validate() error {
 func (l *Limits) validate(owners int) error {
 	if l.Sums != nil {
 		if l.Dim < 1 || l.Rounds != 0 || l.Vectors != nil || l.Edges != nil {
-			return errors.New("limits: found those of vectors beside those of sums; allowed are dim and sums")
+			return errors.New("limits: found those of vectors beside those of sums; set only dim and sums")
 		}
 		return l.Sums.validate()
 	}
 	switch {
 	case l.Dim < 1 || l.Rounds < 1:
-		return fmt.Errorf("limits: found %d numbers and %d rounds; allowed is 1 or more", l.Dim, l.Rounds)
+		return fmt.Errorf("limits: found %d numbers and %d rounds; both must be 1 or more", l.Dim, l.Rounds)
 	case len(l.Vectors) != owners || slices.Min(l.Vectors) < 0:
-		return fmt.Errorf("limits.vectors: found %d; allowed is a number for each of %d owners", len(l.Vectors), owners)
+		return fmt.Errorf("limits.vectors: found %d; write a number for each of %d owners", len(l.Vectors), owners)
 	}
 	for _, e := range l.Edges {
 		if e[0] < 0 || e[0] >= e[1] || e[1] >= owners {
-			return fmt.Errorf("limits.edges: found %v; allowed are two of %d owners, the lower first", e, owners)
+			return fmt.Errorf("limits.edges: found %v; write two of %d owners, the lower first", e, owners)
 		}
 	}
 	return nil

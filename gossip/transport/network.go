@@ -111,13 +111,13 @@ func read(path string, v interface{ validate() error }, formats ...string) error
 	if errors.As(err, &syntax) {
 		before := b[:min(int(syntax.Offset), len(b))]
 		line := bytes.Count(before, []byte("\n")) + 1
-		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); allowed is the whole file, as it was made", path, line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
+		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); use the whole file, as it was made", path, line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
 	}
 	if !slices.Contains(formats, head.Format) {
-		return fmt.Errorf("%s: found the format %q; allowed is %q", path, head.Format, formats[0])
+		return fmt.Errorf("%s: found the format %q; expected %q", path, head.Format, formats[0])
 	}
 	if err := runlog.Strict(b, v); err != nil {
-		return fmt.Errorf("%s: found other fields than allowed are in %s (%s); allowed is the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("%s: found other fields than %s has (%s); use the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if err := v.validate(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -139,11 +139,11 @@ func write(path string, v any) error {
 func (n *Network) validate() error {
 	switch b, err := hex.DecodeString(n.ID); {
 	case n.Format != networkFormat && n.Format != networkFormat2:
-		return fmt.Errorf("format: found %q; allowed is %q", n.Format, networkFormat)
+		return fmt.Errorf("format: found %q; expected %q", n.Format, networkFormat)
 	case err != nil || len(b) != 8:
-		return fmt.Errorf("id: found %q; allowed are 16 hexadecimal digits", n.ID)
+		return fmt.Errorf("id: found %q; expected 16 hexadecimal digits", n.ID)
 	case len(n.Owners) < 2:
-		return fmt.Errorf("owners: found %d; allowed is 2 or more", len(n.Owners))
+		return fmt.Errorf("owners: found %d; a network needs 2 or more", len(n.Owners))
 	}
 	if err := n.validateMode(); err != nil {
 		return err
@@ -157,9 +157,9 @@ func (n *Network) validate() error {
 	for i, m := range n.Owners {
 		switch key := n.key(i); {
 		case len(key) != ed25519.PublicKeySize:
-			return fmt.Errorf("owners: found no key of owner %d; allowed are 64 hexadecimal digits", i+1)
+			return fmt.Errorf("owners: found no key of owner %d; expected 64 hexadecimal digits", i+1)
 		case seen[string(key)]:
-			return fmt.Errorf("owners: found the key of %q twice; allowed is one of each owner's own", m.Name)
+			return fmt.Errorf("owners: found the key of %q twice; each owner needs a key of its own", m.Name)
 		default:
 			seen[string(key)] = true
 		}
@@ -171,13 +171,13 @@ func (n *Network) validateMode() error {
 	sums := n.Limits != nil && n.Limits.Sums != nil
 	switch {
 	case n.Mode != "" && n.Mode != ModeSum:
-		return fmt.Errorf("mode: found %q; allowed is %q or none", n.Mode, ModeSum)
+		return fmt.Errorf("mode: found %q; write %q or leave it out", n.Mode, ModeSum)
 	case sums != (n.Mode == ModeSum):
 		return fmt.Errorf("limits.sums: belongs to a network of mode %s, which needs it", ModeSum)
 	case n.Mode == ModeSum && !n.OwnKeys: // who makes the keys of all owners can remove their masks
 		return fmt.Errorf("own_keys: a network of mode %s is founded with a key of each owner's own (sotto net key)", ModeSum)
 	case n.Mode == ModeSum && len(n.Owners) > mostAdded:
-		return fmt.Errorf("owners: found %d; allowed in a network of mode %s is up to %d", len(n.Owners), ModeSum, mostAdded)
+		return fmt.Errorf("owners: found %d; a network of mode %s takes up to %d", len(n.Owners), ModeSum, mostAdded)
 	}
 	return nil
 }
@@ -217,14 +217,14 @@ func (c *Credentials) validate() error {
 		return fmt.Errorf("network.%w", err)
 	}
 	if c.Owner < 0 || c.Owner >= len(c.Network.Owners) {
-		return fmt.Errorf("owner: found %d; allowed is 0 to %d", c.Owner, len(c.Network.Owners)-1)
+		return fmt.Errorf("owner: found %d; choose 0 to %d", c.Owner, len(c.Network.Owners)-1)
 	}
 	if _, err := c.Pass.tls(&c.Network); err != nil {
 		return err
 	}
 	if c.Network.OwnKeys {
 		if c.Seed != "" {
-			return fmt.Errorf("seed: found a key of %s that another has made; allowed is none where the owners have keys of their own", c.Name())
+			return fmt.Errorf("seed: found a key of %s that another has made; leave it out, as the owners have keys of their own", c.Name())
 		}
 		return nil
 	}

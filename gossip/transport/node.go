@@ -23,7 +23,7 @@ var (
 	// directory took part in this owner's name.
 	ErrBehind = errors.New("the hub holds releases of this owner that its journal does not: the journal was put back from a copy, or another directory has taken part in its name; nothing more may be released")
 	// ErrElsewhere: the store holds another text of this owner than its directory.
-	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; allowed is the directory from which it came first. Where that is lost, it takes a new network")
+	ErrElsewhere = errors.New("this owner has come to the hub from another directory, or from this one as it was before a copy was put back; use the directory from which it came first. If that is lost, found a new network")
 )
 
 // An ErrMissing names the owners that did not come in time.

@@ -178,12 +178,12 @@ func OpenOrganizer(dir, name string) (*Organizer, int, error) {
 	case err != nil:
 		return nil, 0, err
 	case !reflect.DeepEqual(public, &o.Network):
-		return nil, 0, fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); allowed are files as sotto net init wrote them together",
+		return nil, 0, fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); use files that sotto net init wrote together",
 			NetworkFile, public.names(), public.ID, OrganizerFile, o.Network.names(), o.Network.ID)
 	}
 	owner := slices.IndexFunc(o.Network.Owners, func(m Member) bool { return m.Name == name })
 	if owner < 0 {
-		return nil, 0, fmt.Errorf("found the owner %q; allowed are %s", name, o.Network.names())
+		return nil, 0, fmt.Errorf("unknown owner %q; choose %s", name, o.Network.names())
 	}
 	return o, owner, nil
 }
@@ -321,7 +321,7 @@ func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts 
 	}
 	ca, err := tls.X509KeyPair([]byte(o.Network.Authority), []byte(o.Authority))
 	if err != nil {
-		return p, fmt.Errorf("authority: %w; allowed is what `sotto net init` wrote", err)
+		return p, fmt.Errorf("authority: %w; use the file that `sotto net init` wrote", err)
 	}
 	t := &x509.Certificate{
 		Subject: pkix.Name{CommonName: user}, NotAfter: until, // the name binds it to the JWT
@@ -392,10 +392,10 @@ func hubHosts(urls string) (hosts []string, err error) {
 	for _, text := range strings.Split(urls, ",") {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "tls" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
-			return nil, fmt.Errorf("found %q; allowed is %w", text, ErrURL)
+			return nil, fmt.Errorf("found %q; write %w", text, ErrURL)
 		}
 		if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
-			return nil, fmt.Errorf("found %q; allowed is %w", text, ErrURL)
+			return nil, fmt.Errorf("found %q; write %w", text, ErrURL)
 		}
 		if !slices.Contains(hosts, u.Hostname()) {
 			hosts = append(hosts, u.Hostname())

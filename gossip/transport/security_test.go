@@ -273,7 +273,7 @@ func TestSecurityOfConnections(t *testing.T) {
 		}
 	})
 	t.Run("a hub without TLS", func(t *testing.T) {
-		if _, err := Dial(t.Context(), all[0], strings.Replace(h.URL, "tls:", "nats:", 1)); err == nil || !strings.Contains(err.Error(), "allowed is tls://HOST:PORT") {
+		if _, err := Dial(t.Context(), all[0], strings.Replace(h.URL, "tls:", "nats:", 1)); err == nil || !strings.Contains(err.Error(), "write tls://HOST:PORT") {
 			t.Error(err)
 		}
 	})

@@ -26,7 +26,7 @@ func (s Share) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Share) UnmarshalText(text []byte) error {
 	if hex.DecodedLen(len(text)) != len(s) {
-		return fmt.Errorf("found %d characters; allowed are %d hexadecimal digits", len(text), 2*len(s))
+		return fmt.Errorf("found %d characters; expected %d hexadecimal digits", len(text), 2*len(s))
 	}
 	_, err := hex.Decode(s[:], text)
 	return err

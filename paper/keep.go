@@ -87,7 +87,7 @@ func keep(e Experiment, l *Lab) (*keeper, error) {
 	text, err := readfile.All(path, 1<<32)
 	if os.IsNotExist(err) {
 		if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 {
-			return nil, fail("%s exists and is not empty; allowed is a new or an empty directory, or one with an experiment to continue", l.Dir)
+			return nil, fail("%s exists and is not empty; give a new or an empty directory, or one with an experiment to continue", l.Dir)
 		}
 		return k, nil
 	}
@@ -101,7 +101,7 @@ func keep(e Experiment, l *Lab) (*keeper, error) {
 	for i, raw := range bytes.Split(bytes.TrimSuffix(text[:k.whole], []byte("\n")), []byte("\n")) {
 		var one line
 		if err := json.Unmarshal(raw, &one); err != nil || (i == 0) != (one.Identity != nil) || len(k.pieces) == 0 && one.Wall > 0 {
-			return nil, fail("%s:%d: found a line that is none of an experiment; allowed is what Sotto wrote, or a new directory", path, i+1)
+			return nil, fail("%s:%d: found a line that is none of an experiment; use the file as Sotto wrote it, or a new directory", path, i+1)
 		}
 		switch {
 		case one.Identity != nil:
@@ -138,7 +138,7 @@ func (k *keeper) same() error {
 			what = append(what, fmt.Sprintf("%s is %q there and %q here", strings.ToLower(a.Type().Field(i).Name), a.Field(i), b.Field(i)))
 		}
 	}
-	return fail("%s holds another experiment: %s; allowed is the same, or a new directory", k.dir, strings.Join(what, ", "))
+	return fail("%s holds another experiment: %s; give the same, or a new directory", k.dir, strings.Join(what, ", "))
 }
 
 // checksum is the SHA-256 of a file.
@@ -171,7 +171,7 @@ func (k *keeper) reads(name string) error {
 	defer k.mu.Unlock()
 	was, ok := k.files[name]
 	if ok && was != sum {
-		return fail("%s holds an experiment on another file: %s has the checksum %s there and %s here; allowed is the same file, or a new directory", k.dir, name, was, sum)
+		return fail("%s holds an experiment on another file: %s has the checksum %s there and %s here; use the same file, or a new directory", k.dir, name, was, sum)
 	}
 	k.files[name] = sum
 	if !ok {

@@ -77,7 +77,7 @@ func (n Numbers) Plan() (*Plan, error) {
 		p.Warnings = append(p.Warnings, warning)
 	}
 	if r.sampler == "fixed" && n.Adjacency != privacy.ReplaceOne {
-		return nil, fmt.Errorf("--sampler: found fixed under %v, where the number of records is private; allowed are poisson and full, or --adjacency %v", n.Adjacency, privacy.ReplaceOne)
+		return nil, fmt.Errorf("--sampler: found fixed under %v, where the number of records is private; choose poisson or full, or --adjacency %v", n.Adjacency, privacy.ReplaceOne)
 	}
 	r.noise, r.steps = value(n.NoiseMultiplier), value(n.Steps)
 	if r, err = n.solve(r, missing); err != nil {
@@ -105,13 +105,13 @@ func (n Numbers) missing() (string, error) {
 	noise := value(n.NoiseMultiplier)
 	switch {
 	case n.Steps != nil && (*n.Steps < 1 || *n.Steps > MaxSteps):
-		return "", fmt.Errorf("--steps: found %d; allowed is 1 to %d", *n.Steps, MaxSteps)
+		return "", fmt.Errorf("--steps: found %d; write a whole number from 1 to %d", *n.Steps, MaxSteps)
 	case n.NoiseMultiplier != nil && (!(noise > 0) || math.IsInf(noise, 1)):
-		return "", fmt.Errorf("--noise-multiplier: found %v; allowed is any number above 0", noise)
+		return "", fmt.Errorf("--noise-multiplier: found %v; choose a number above 0", noise)
 	case n.Delta == 0:
 		return "", errors.New("--delta: found 0; Gaussian noise has no guarantee without a δ above 0, such as 1e-5")
 	case given < 2:
-		return "", fmt.Errorf("of --noise-multiplier, --epsilon and --steps found %s; allowed is any two of them, and plan solves for the third, or all three", found)
+		return "", fmt.Errorf("of --noise-multiplier, --epsilon and --steps found %s; give any two of them, and plan solves for the third, or all three", found)
 	case given == 3 && n.SamplingRate == nil && n.Batch == nil && (n.Sampler == "poisson" || n.Sampler == "fixed"):
 		return "sampling-rate", nil
 	case n.NoiseMultiplier == nil:
@@ -130,21 +130,21 @@ func (n Numbers) checkSample(open bool) error {
 	haveRate, haveBatch := n.SamplingRate != nil, n.Batch != nil
 	switch {
 	case n.Sampler != "" && n.Sampler != "poisson" && n.Sampler != "fixed" && n.Sampler != "full":
-		return fmt.Errorf("--sampler: found %q; allowed are poisson, fixed and full", n.Sampler)
+		return fmt.Errorf("--sampler: found %q; choose poisson, fixed or full", n.Sampler)
 	case haveRate && !(rate > 0 && rate <= 1):
-		return fmt.Errorf("--sampling-rate: found %v; allowed is above 0 and at most 1", rate)
+		return fmt.Errorf("--sampling-rate: found %v; choose a number above 0 and up to 1", rate)
 	case n.Rows != nil && (rows < 1 || rows > math.MaxInt32):
-		return fmt.Errorf("--rows: found %d; allowed is 1 to %d", rows, math.MaxInt32)
+		return fmt.Errorf("--rows: found %d; write a whole number from 1 to %d", rows, math.MaxInt32)
 	case haveRate && haveBatch:
-		return fmt.Errorf("--batch: found beside --sampling-rate; allowed is one of the two")
+		return fmt.Errorf("--batch: found beside --sampling-rate; give one of them")
 	case haveBatch && n.Rows == nil:
 		return fmt.Errorf("--rows is missing: --batch is a number of records out of so many")
 	case haveBatch && (batch < 1 || batch > rows):
-		return fmt.Errorf("--batch: found %d; allowed is 1 to the %d of --rows", batch, rows)
+		return fmt.Errorf("--batch: found %d; write a whole number from 1 to the %d of --rows", batch, rows)
 	case n.Sampler == "fixed" && n.Rows == nil:
 		return fmt.Errorf("--rows is missing: a fixed sample is so many records out of so many")
 	case n.Sampler == "full" && (haveBatch && batch < rows || haveRate && rate < 1):
-		return fmt.Errorf("--sampler: found full beside a sampling rate below 1; allowed are poisson and fixed")
+		return fmt.Errorf("--sampler: found full beside a sampling rate below 1; choose poisson or fixed")
 	case (n.Sampler == "poisson" || n.Sampler == "fixed") && !haveRate && !haveBatch && !open:
 		return fmt.Errorf("--sampling-rate or --batch is missing: --sampler %s needs one, or --epsilon, --noise-multiplier and --steps to find it", n.Sampler)
 	}

@@ -888,16 +888,16 @@ func TestOwnerInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(s *Sum){
-		"sum.names: found 1; allowed is 2 owners or more":                 func(s *Sum) { s.Names, s.Rows = s.Names[:1], s.Rows[:1] },
-		"sum.names: found [\"owner 1\" \"owner 1\" \"owner 3\"]":          func(s *Sum) { s.Names[1] = s.Names[0] },
-		"sum.rows: found [4 5]; allowed is a number from 1 for each of 3": func(s *Sum) { s.Rows = s.Rows[:2] },
-		"sum.rows: found [4 0 6]":                                         func(s *Sum) { s.Rows[1] = 0 },
-		"sum.rows: found 16 rows in all; the schema has 15":               func(s *Sum) { s.Rows[0]++ },
-		"sum.owner: found 3; allowed is 0 to 2":                           func(s *Sum) { s.Owner = 3 },
-		"sum.owner: found -1":                                             func(s *Sum) { s.Owner = -1 },
-		"sum.colluders: found 2; allowed is 0 to 1":                       func(s *Sum) { s.Colluders = 2 },
-		"sum.retries: found -1; allowed is 0 to 1000":                     func(s *Sum) { s.Retries = -1 },
-		"public: found 3 owners, 1 of whom may collude":                   func(s *Sum) { s.Colluders = 0 },
+		"sum.names: found 1; expected 2 owners or more":                 func(s *Sum) { s.Names, s.Rows = s.Names[:1], s.Rows[:1] },
+		"sum.names: found [\"owner 1\" \"owner 1\" \"owner 3\"]":        func(s *Sum) { s.Names[1] = s.Names[0] },
+		"sum.rows: found [4 5]; expected a number from 1 for each of 3": func(s *Sum) { s.Rows = s.Rows[:2] },
+		"sum.rows: found [4 0 6]":                                       func(s *Sum) { s.Rows[1] = 0 },
+		"sum.rows: found 16 rows in all; the schema has 15":             func(s *Sum) { s.Rows[0]++ },
+		"sum.owner: found 3; expected 0 to 2":                           func(s *Sum) { s.Owner = 3 },
+		"sum.owner: found -1":                                           func(s *Sum) { s.Owner = -1 },
+		"sum.colluders: found 2; expected 0 to 1":                       func(s *Sum) { s.Colluders = 2 },
+		"sum.retries: found -1; expected 0 to 1000":                     func(s *Sum) { s.Retries = -1 },
+		"public: found 3 owners, 1 of whom may collude":                 func(s *Sum) { s.Colluders = 0 },
 	} {
 		dir := t.TempDir()
 		if err := n.members[1].onMachine(dir); err != nil {

@@ -63,7 +63,7 @@ func bodiless(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close")
-			http.Error(w, "found a request with a body; allowed are requests without one", http.StatusRequestEntityTooLarge)
+			http.Error(w, "found a request with a body; send it without one", http.StatusRequestEntityTooLarge)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -137,7 +137,7 @@ func readable(dir string) error {
 	case err != nil:
 		return fmt.Errorf("%s: is not there", dir)
 	case !info.IsDir():
-		return fmt.Errorf("%s: is a file; allowed is a run directory, or a directory that holds some", dir)
+		return fmt.Errorf("%s: is a file; give a run directory, or a directory that holds some", dir)
 	}
 	_, err = os.ReadDir(dir)
 	return err

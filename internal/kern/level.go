@@ -41,7 +41,7 @@ func choose(value string, top level) (level, error) {
 		}
 		return level(l), nil
 	}
-	return plain, fmt.Errorf("%s: found %q; allowed: %s", Variable, value, strings.Join(levelNames, ", "))
+	return plain, fmt.Errorf("%s: found %q; choose %s", Variable, value, strings.Join(levelNames, ", "))
 }
 
 // Level names the kernels in force, or says why the value of Variable cannot be.

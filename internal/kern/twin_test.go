@@ -261,7 +261,7 @@ func TestChoose(t *testing.T) {
 		{"avx2", avx512, avx2, ""},
 		{"avx512", avx512, avx512, ""},
 		{"avx512", avx2, plain, `SOTTO_KERN: found "avx512"; this machine allows: go, avx2`},
-		{"sse", avx512, plain, `SOTTO_KERN: found "sse"; allowed: go, avx2, avx512`},
+		{"sse", avx512, plain, `SOTTO_KERN: found "sse"; choose go, avx2, avx512`},
 	} {
 		got, err := choose(c.value, c.top)
 		if got != c.want || fmt.Sprint(err) != c.err && !(err == nil && c.err == "") {

@@ -154,7 +154,7 @@ func buffered(w io.Writer, write func(io.Writer) error) error {
 // that is no file, or, unless forced, over another file.
 func Check(out string, force bool, from ...string) error {
 	if strings.Contains(out, "://") {
-		return fail("--out: found a URL; allowed is a file of this machine, which another program may copy, as aws s3 cp does")
+		return fail("--out: found a URL; give a file of this machine, which another program may copy, as aws s3 cp does")
 	}
 	st, err := os.Stat(out)
 	if err != nil {
@@ -169,11 +169,11 @@ func Check(out string, force bool, from ...string) error {
 	for _, f := range from {
 		f, _, _ = strings.Cut(strings.TrimPrefix(f, "sqlite:"), "?table=")
 		if in, err := os.Stat(f); err == nil && os.SameFile(st, in) {
-			return fail("--out: %s: found the file that is read; allowed is another one", out)
+			return fail("--out: %s: found the file that is read; give another one", out)
 		}
 	}
 	if !force {
-		return fail("--out: %s exists; allowed is a new file, or --force", out)
+		return fail("--out: %s exists; give a new file, or --force", out)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func Check(out string, force bool, from ...string) error {
 // EmptyDir refuses a directory in which something is.
 func EmptyDir(dir string) error {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !os.IsNotExist(err) {
-		return fail("--out: found %s, which is not an empty directory; allowed is a new or an empty one", strings.TrimSuffix(dir, "/"))
+		return fail("--out: found %s, which is not an empty directory; give a new or an empty one", strings.TrimSuffix(dir, "/"))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func MakeDir(dir string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrExist):
-		return fail("--dir: found %s; allowed is a new directory", dir)
+		return fail("--dir: found %s; give a new directory", dir)
 	case errors.As(err, &why):
 		err = why.Err
 	}

@@ -42,7 +42,7 @@ const (
 func Write(w io.Writer, f *model.File, m model.Model, s *schema.Schema, facts [][2]string) error {
 	staged, ok := m.(model.Staged)
 	if !ok {
-		return fmt.Errorf("found a model %s; allowed for ONNX are those of layers", f.Model)
+		return fmt.Errorf("found a model %s; ONNX takes those of layers", f.Model)
 	}
 	g := newGraph()
 	for _, c := range s.Columns {

@@ -42,7 +42,7 @@ func Watch(ctx context.Context) (context.Context, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return nil, fmt.Errorf("%s: found %q; allowed is the number of a pipe that was inherited", Variable, text)
+		return nil, fmt.Errorf("%s: found %q; write the number of a pipe that was inherited", Variable, text)
 	}
 	pipe := os.NewFile(uintptr(n), Variable)
 	if st, err := pipe.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {

@@ -53,8 +53,8 @@ func TestPlainTextStays(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"visits.yaml:5:1: rows is missing; write about how many rows the table has", "wss://hub:443: connection refused (tls://hub:4222)", `found a URL that starts with "s3://"; allowed are postgres://, postgresql:// or the path of a file`,
-		"found no name of a table; allowed is one, as in postgres://user@host/database?table=NAME or people.db?table=NAME", "https://host:port, without a user or a query", "found \"localhost:4222\"; allowed is tls://HOST:PORT with a port of 1 to 65535", "does not read as postgres://user:password@host:port/database",
+		"visits.yaml:5:1: rows is missing; write about how many rows the table has", "wss://hub:443: connection refused (tls://hub:4222)", `found a URL that starts with "s3://"; use postgres://, postgresql:// or the path of a file`,
+		"found no name of a table; expected one, as in postgres://user@host/database?table=NAME or people.db?table=NAME", "https://host:port, without a user or a query", "found \"localhost:4222\"; write tls://HOST:PORT with a port of 1 to 65535", "does not read as postgres://user:password@host:port/database",
 		"dial tcp 127.0.0.1:1: connect: connection refused; ask a@b.org", "--set model.l2=0.01", "PGPASSWORD or ~/.pgpass gives a password",
 	} {
 		if got := Text(s); got != s {

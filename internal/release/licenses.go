@@ -80,7 +80,7 @@ func licenses(module string, dirs []string) ([]string, error) {
 			}
 			for _, id := range found {
 				if !slices.Contains(allowed, id) {
-					return nil, fmt.Errorf("module %s: found the license %s in %s; allowed are %s", module, id, f.Name(), strings.Join(allowed, ", "))
+					return nil, fmt.Errorf("module %s: found the license %s in %s; use modules with %s", module, id, f.Name(), strings.Join(allowed, ", "))
 				}
 			}
 			all = append(all, found...)

@@ -126,7 +126,7 @@ func release(version, out string) error {
 // fits says whether a program is small enough.
 func fits(platform string, size int) error {
 	if size > most {
-		return fmt.Errorf("the program for %s has %d bytes; allowed are %.0f (docs/how-to/install.md says what they are)", platform, size, most)
+		return fmt.Errorf("the program for %s has %d bytes, more than %.0f (docs/how-to/install.md says what they are)", platform, size, most)
 	}
 	return nil
 }

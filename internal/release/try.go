@@ -161,7 +161,7 @@ func start(i v1.Image, root, example string) error {
 	uid, gid, _ := strings.Cut(c.Config.User, ":")
 	u, err := strconv.ParseUint(uid, 10, 32)
 	if err != nil || u == 0 {
-		return fmt.Errorf("the image's user is %q; allowed is a number, and not root's", c.Config.User)
+		return fmt.Errorf("the image's user is %q; use a number, and not root's", c.Config.User)
 	}
 	g, err := strconv.ParseUint(gid, 10, 32)
 	if err != nil {

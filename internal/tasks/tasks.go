@@ -29,7 +29,7 @@ func Read(file, heading string) ([]Row, error) {
 		case inside && strings.HasPrefix(line, "| "):
 			cells := strings.Split(strings.ReplaceAll(strings.Trim(line, "|"), `\|`, "\x00"), "|")
 			if len(cells) != 3 {
-				return nil, fmt.Errorf("%s:%d: found %d cells; allowed are three", file, i+1, len(cells))
+				return nil, fmt.Errorf("%s:%d: found %d cells; write three", file, i+1, len(cells))
 			}
 			for j := range cells {
 				cells[j] = strings.TrimSpace(strings.ReplaceAll(cells[j], "\x00", "|"))

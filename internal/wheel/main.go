@@ -92,7 +92,7 @@ func build(platform, version, out string) (string, error) {
 		return "", err
 	}
 	if len(content) > most {
-		return "", fmt.Errorf("the wheel for %s has %d bytes; allowed are %.0f", platform, len(content), float64(most))
+		return "", fmt.Errorf("the wheel for %s has %d bytes, more than %.0f", platform, len(content), float64(most))
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return "", err

@@ -59,7 +59,7 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 		for _, f := range d.files {
 			name := filepath.Join(l.Data, f)
 			if _, err := os.Stat(name); err != nil {
-				return nil, &run.InputError{Where: "--data", Err: fmt.Errorf("%s: found no file to read; allowed is the folder that holds %s as published", name, d.name)}
+				return nil, &run.InputError{Where: "--data", Err: fmt.Errorf("%s: found no file to read; give the folder that holds %s as published", name, d.name)}
 			}
 			files = append(files, name)
 		}

@@ -248,7 +248,7 @@ func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
 		return 1, n - 1, nil
 	}
 	if canaries >= n {
-		return 0, 0, fmt.Errorf("canaries: found %d; allowed under replace-one are fewer than the %d declared rows, whose place they take", canaries, n)
+		return 0, 0, fmt.Errorf("canaries: found %d; under replace-one, choose fewer than the %d declared rows, which they replace", canaries, n)
 	}
 	return n - canaries, canaries, nil
 }

@@ -159,7 +159,7 @@ func TestAuditOfParts(t *testing.T) {
 		number int
 	}{{heldOut(t, "classes: [no, yes]", "logistic", privacy.ReplaceOne), 0}, {craftedJobs(t)["all rows"], 0}, {heldOut(t, "classes: [no, yes]", "logistic", privacy.AddRemove), 8}} {
 		s := Setup{Options: Options{Streams: noise.SeededStreams(1), Fault: FaultParts, Canaries: setup.number}}
-		if _, err := s.Audit(t.Context(), setup.job); err == nil || !strings.Contains(err.Error(), "allowed for a run with a holdout under add-or-remove") {
+		if _, err := s.Audit(t.Context(), setup.job); err == nil || !strings.Contains(err.Error(), "use it for a run with a holdout under add-or-remove") {
 			t.Errorf("planted: %v", err)
 		}
 	}

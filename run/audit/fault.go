@@ -318,7 +318,7 @@ func (b faultyBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
 // ParseFault reads the name of a fault.
 func ParseFault(name string) (Fault, error) {
 	if _, ok := Faults[Fault(name)]; !ok {
-		return "", fmt.Errorf("found %q; allowed are %s", name, FaultNames())
+		return "", fmt.Errorf("found %q; choose %s", name, FaultNames())
 	}
 	return Fault(name), nil
 }

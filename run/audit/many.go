@@ -61,7 +61,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 		}
 	}
 	if runs-pilot < pilot {
-		return nil, fmt.Errorf("runs: found %d; allowed are at least 16", runs)
+		return nil, fmt.Errorf("runs: found %d; write a whole number of 16 or more", runs)
 	}
 	score := separate(seen)
 	var failed error
@@ -109,7 +109,7 @@ func neighbors(job *run.Job, table *data.Table) (with, without *data.Table, err 
 		}
 	}
 	if features < 1 {
-		return nil, nil, fmt.Errorf("schema: found no feature; allowed is a table with one at least")
+		return nil, nil, fmt.Errorf("schema: found no feature; use a table with at least one")
 	}
 	least := 0
 	for j := range features {

@@ -101,19 +101,19 @@ func New(o Options) (*Plan, error) {
 	v := &o.Varied
 	switch {
 	case v.Seeds < 0:
-		return nil, fail("seeds: found %d; allowed is 1 or more", v.Seeds)
+		return nil, fail("seeds: found %d; write a whole number of 1 or more", v.Seeds)
 	case v.Split != 0 && !(v.Split > 0 && v.Split < 1):
-		return nil, fail("split: found %v; allowed is a share of the rows, above 0 and below 1, as in 0.8", v.Split)
+		return nil, fail("split: found %v; write a share of the rows, above 0 and below 1, as in 0.8", v.Split)
 	case v.Folds != 0 && v.Folds < 2:
-		return nil, fail("folds: found %d; allowed is 2 or more", v.Folds)
+		return nil, fail("folds: found %d; write a whole number of 2 or more", v.Folds)
 	case v.Split != 0 && v.Folds != 0:
-		return nil, fail("split: found it beside folds; allowed is one of both")
+		return nil, fail("split: found it beside folds; give one of them")
 	case v.Rows < 0:
-		return nil, fail("rows: found %d; allowed is 1 or more", v.Rows)
+		return nil, fail("rows: found %d; write a whole number of 1 or more", v.Rows)
 	case (v.Split != 0 || v.Folds != 0) && slices.ContainsFunc(o.Flags, func(f run.Override) bool { return f.Path == "test" }):
-		return nil, fail("--test: found it beside a split or folds, which score on rows of the data; allowed is one of both")
+		return nil, fail("--test: found it beside a split or folds, which score on rows of the data; give one of them")
 	case len(o.Data) > 0 && len(v.Tables) > 0:
-		return nil, fail("--data: found it beside compare.tables of the spec; allowed is one of both")
+		return nil, fail("--data: found it beside compare.tables of the spec; give one of them")
 	}
 	v.Seeds = max(1, v.Seeds)
 	if len(v.Tables) == 0 {
@@ -132,7 +132,7 @@ func New(o Options) (*Plan, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(p.tables[:len(p.tables)-1], func(u *table) bool { return u.name == t.name }) {
-			return nil, fail("tables: found two of the name %q; allowed is a name of its own for each", t.name)
+			return nil, fail("tables: found two of the name %q; give each a name of its own", t.name)
 		}
 	}
 	p.Varied = o.Varied
@@ -205,7 +205,7 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 			}
 			key := c.Method + "\x00" + c.Epsilon
 			if labels[key] {
-				return nil, fail("methods: found %s at ε = %s twice; allowed is a label of its own for each, as in {label: fast, name: %s, …}", c.Method, c.Epsilon, s.MethodName)
+				return nil, fail("methods: found %s at ε = %s twice; give each a label of its own, as in {label: fast, name: %s, …}", c.Method, c.Epsilon, s.MethodName)
 			}
 			labels[key] = true
 			if t.spec == nil {
@@ -260,7 +260,7 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	case t.files[0] == "":
 		return fail("field %q of table %s is missing: the rows to train on; or --data FILE", "data", t.name)
 	case len(t.files) > 1 && t.schema.UnitRows > 0:
-		return fail("data: found %d files of table %s; allowed is one, since the rows of one %s may stand in several", len(t.files), t.name, t.schema.Unit)
+		return fail("data: found %d files of table %s; give one, since the rows of one %s may stand in several", len(t.files), t.name, t.schema.Unit)
 	case !divided && s.Test == "":
 		return fail("field %q of table %s is missing: the rows to score on; or --test FILE, or a share of the data by --split 0.8 or --folds 10", "test", t.name)
 	case t.rows == 0 && len(t.files) > 1:

@@ -107,7 +107,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		entries, err := os.ReadDir(dir)
 		s.made = os.IsNotExist(err)
 		if len(entries) > 0 {
-			return nil, fail("--out: %s exists, is not empty and holds no comparison; allowed is a new or an empty directory, or that of this comparison", dir)
+			return nil, fail("--out: %s exists, is not empty and holds no comparison; give a new or an empty directory, or that of this comparison", dir)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, &run.InputError{Where: "--out", Err: err}
@@ -132,10 +132,10 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		var h head
 		var was bytes.Buffer
 		if json.Unmarshal(b, &h) != nil || json.Compact(&was, h.Plan) != nil {
-			return nil, fail("--out: %s is damaged; allowed is a new directory", filepath.Join(dir, headFile))
+			return nil, fail("--out: %s is damaged; give a new directory", filepath.Join(dir, headFile))
 		}
 		if !bytes.Equal(was.Bytes(), plan) {
-			return nil, fail("--out: %s holds another comparison (tables, methods, fields, ε, seeds or split are not the same); allowed is a new directory, or the comparison that was begun there", dir)
+			return nil, fail("--out: %s holds another comparison (tables, methods, fields, ε, seeds or split are not the same); give a new directory, or the comparison that was begun there", dir)
 		}
 		s.ID = h.ID
 	}
@@ -172,7 +172,7 @@ func (p *Plan) load(f *os.File) error {
 		c := cells[[3]string{l.Table, l.Method, l.Epsilon}]
 		key := fmt.Sprintf("%q %q %q %d %d", l.Table, l.Method, l.Epsilon, l.Seed, l.Fold)
 		if err != nil || c == nil || seen[key] || l.Seed < 0 || l.Seed >= p.Varied.Seeds || l.Fold < 0 || l.Fold >= max(1, p.Varied.Folds) {
-			return fail("%s:%d: found a line that is none of this comparison; allowed is what Sotto wrote", f.Name(), i+1)
+			return fail("%s:%d: found a line that is none of this comparison; use the file as Sotto wrote it", f.Name(), i+1)
 		}
 		seen[key] = true
 		c.Results = append(c.Results, l.Result)

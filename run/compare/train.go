@@ -280,7 +280,7 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 		rows += o.Units()
 	}
 	if opt.KeepBad && rows != t.rows {
-		return fail("rows: found %d in the %d files of table %s; under replace-one exactly the declared %d are allowed", rows, len(t.files), t.name, t.rows)
+		return fail("rows: found %d in the %d files of table %s; under replace-one they must be exactly the declared %d", rows, len(t.files), t.name, t.rows)
 	}
 	if v.Split != 0 || v.Folds != 0 {
 		return nil

@@ -278,7 +278,7 @@ func Make(ctx context.Context, dir string, l *ledger.Ledger, o Options) (*Docume
 			return nil, err
 		}
 		if old.Facts.Run.ID != r.info.ID {
-			return nil, inputError("--supersedes: %s is the disclosure of run %s; allowed is one of run %s", o.Supersedes, old.Facts.Run.ID, r.info.ID)
+			return nil, inputError("--supersedes: %s is the disclosure of run %s; give one of run %s", o.Supersedes, old.Facts.Run.ID, r.info.ID)
 		}
 		d.Supersedes = &Superseded{SHA256: sum(text), At: old.Made.At}
 	}
@@ -302,7 +302,7 @@ func Read(path string) (*Document, []byte, error) {
 		err = runlog.Strict(b, &d)
 	}
 	if err == nil && d.Format != Format {
-		err = fmt.Errorf("format: found %q; allowed is %q", d.Format, Format)
+		err = fmt.Errorf("format: found %q; expected %q", d.Format, Format)
 	}
 	if err != nil {
 		return nil, nil, inputError("%s: %w", path, err)

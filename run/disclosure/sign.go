@@ -50,9 +50,9 @@ func ReadKey(path string) (ssh.Signer, error) {
 	case errors.As(err, &locked):
 		return nil, inputError("--sign %s: the key has a passphrase; leave --sign out and sign with `ssh-keygen -Y sign -n file -f %s FILE`", path, path)
 	case err != nil:
-		return nil, inputError("--sign %s: found no private key of OpenSSH; allowed is an Ed25519 key, as `ssh-keygen -t ed25519` makes it", path)
+		return nil, inputError("--sign %s: found no private key of OpenSSH; give an Ed25519 key, as `ssh-keygen -t ed25519` makes it", path)
 	case key.PublicKey().Type() != ssh.KeyAlgoED25519:
-		return nil, inputError("--sign %s: found a key of type %s; allowed is %s", path, key.PublicKey().Type(), ssh.KeyAlgoED25519)
+		return nil, inputError("--sign %s: found a key of type %s; give one of type %s", path, key.PublicKey().Type(), ssh.KeyAlgoED25519)
 	}
 	return key, nil
 }
@@ -96,9 +96,9 @@ func CheckSignature(armored, text []byte) (ssh.PublicKey, error) {
 	case s.Version != 1 || s.Reserved != "":
 		return nil, errors.New("the signature is of another version")
 	case s.Namespace != sshNamespace:
-		return nil, fmt.Errorf("the signature is for %q; allowed is %q", s.Namespace, sshNamespace)
+		return nil, fmt.Errorf("the signature is for %q; expected %q", s.Namespace, sshNamespace)
 	case key.Type() != ssh.KeyAlgoED25519:
-		return nil, fmt.Errorf("the key is of type %s; allowed is %s", key.Type(), ssh.KeyAlgoED25519)
+		return nil, fmt.Errorf("the key is of type %s; expected %s", key.Type(), ssh.KeyAlgoED25519)
 	}
 	signed := sshSigned{Namespace: s.Namespace, Hash: s.Hash}
 	switch s.Hash {
@@ -109,7 +109,7 @@ func CheckSignature(armored, text []byte) (ssh.PublicKey, error) {
 		sum := sha512.Sum512(text)
 		signed.Sum = string(sum[:])
 	default:
-		return nil, fmt.Errorf("the signature hashes by %q; allowed are sha256 and sha512", s.Hash)
+		return nil, fmt.Errorf("the signature hashes by %q; expected sha256 or sha512", s.Hash)
 	}
 	if err := key.Verify(append([]byte(sshMagic), ssh.Marshal(signed)...), &raw); err != nil {
 		return nil, errors.New("the signature is not of this text")
@@ -125,7 +125,7 @@ func ReadSigner(path string) (ssh.PublicKey, error) {
 	}
 	key, _, _, rest, err := ssh.ParseAuthorizedKey(b)
 	if err != nil || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, inputError("--signer %s: found no public key of OpenSSH; allowed is one line, as in a file .pub", path)
+		return nil, inputError("--signer %s: found no public key of OpenSSH; give one line, as in a file .pub", path)
 	}
 	return key, nil
 }

@@ -44,7 +44,7 @@ func (r *finished) statements(later *Later) (s Statements, err error) {
 	}
 	if later != nil {
 		if later.Schema.Fingerprint() != r.schema.Fingerprint() {
-			return s, inputError("--spec %s: its schema describes other features than the run's; allowed is the schema of the run, with other sources", later.SpecFile)
+			return s, inputError("--spec %s: its schema describes other features than the run's; use the schema of the run, with other sources", later.SpecFile)
 		}
 		s.From, s.Stated, from = FromLater, later.Statements, later.Schema
 		dir, name := filepath.Split(later.SpecFile)

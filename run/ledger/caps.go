@@ -34,9 +34,9 @@ func (c Caps) atMost() Caps {
 func (c Caps) validate() error {
 	switch {
 	case !(c.Epsilon > 0) || math.IsInf(c.Epsilon, 1):
-		return fmt.Errorf("epsilon: found %v; allowed is any number above 0", c.Epsilon)
+		return fmt.Errorf("epsilon: found %v; choose a number above 0", c.Epsilon)
 	case !(c.Delta >= 0) || c.Delta >= 1:
-		return fmt.Errorf("delta: found %v; allowed is at least 0 and below 1", c.Delta)
+		return fmt.Errorf("delta: found %v; choose a number of 0 or more and below 1", c.Delta)
 	}
 	return nil
 }

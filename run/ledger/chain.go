@@ -414,7 +414,7 @@ func formatTime(t time.Time) string { return t.Format(time.RFC3339Nano) }
 func parseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil || formatTime(t.UTC()) != s {
-		return t, fmt.Errorf("time %q: allowed is UTC as in RFC 3339", s)
+		return t, fmt.Errorf("time %q: expected UTC as in RFC 3339", s)
 	}
 	return t.UTC(), nil
 }

@@ -64,7 +64,7 @@ func linesOf(e privacy.Event) ([]charge, error) {
 	for _, part := range parts {
 		r, ok := part.(privacy.Repeated)
 		if !ok || !releases(r.Of) || r.Count > math.MaxInt/2-batches {
-			return nil, fmt.Errorf("charged events: found %v; allowed are repetitions of batches", part)
+			return nil, fmt.Errorf("charged events: found %v; expected repetitions of batches", part)
 		}
 		if r.Count > 0 {
 			all = append(all, Charges{batches, r.Count, r.Of})

@@ -40,7 +40,7 @@ func filter(currency string) account.Currency {
 
 func validCurrency(currency string) error {
 	if !slices.Contains(Currencies(), currency) {
-		return fmt.Errorf("currency: found %q; allowed are %s", currency, strings.Join(Currencies(), ", "))
+		return fmt.Errorf("currency: found %q; choose %s", currency, strings.Join(Currencies(), ", "))
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestFilterRefusals(t *testing.T) {
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		l := open(t, where)
-		if err := l.SetBudget(ctx, "clinic", "record", "pld", budget(1, 1e-5)); err == nil || !strings.Contains(err.Error(), "allowed are caps, zcdp, gdp, rdp") {
+		if err := l.SetBudget(ctx, "clinic", "record", "pld", budget(1, 1e-5)); err == nil || !strings.Contains(err.Error(), "choose caps, zcdp, gdp, rdp") {
 			t.Errorf("an unknown currency: %v", err)
 		}
 		wantError(t, l.SetBudget(ctx, "clinic", "record", InZCDP, budget(1, 0)), privacy.ErrExhausted)

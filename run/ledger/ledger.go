@@ -575,7 +575,7 @@ func (l *Ledger) RecordAccess(ctx context.Context, dataset string, mark []byte, 
 
 func validMark(mark []byte) error {
 	if len(mark) != 0 && len(mark) != sha256.Size {
-		return fmt.Errorf("found a content mark of %d bytes; allowed are %d", len(mark), sha256.Size)
+		return fmt.Errorf("found a content mark of %d bytes; expected %d", len(mark), sha256.Size)
 	}
 	return nil
 }
@@ -668,9 +668,9 @@ type Settlement struct {
 func (l *Ledger) Settle(ctx context.Context, run, token string, s Settlement) error {
 	switch {
 	case s.Outcome != Done && s.Outcome != Stopped && s.Outcome != Abandoned:
-		return fmt.Errorf("settle: outcome: found %q; allowed are %q, %q and %q", s.Outcome, Done, Stopped, Abandoned)
+		return fmt.Errorf("settle: outcome: found %q; choose %q, %q or %q", s.Outcome, Done, Stopped, Abandoned)
 	case !(s.Epsilon >= 0) || math.IsInf(s.Epsilon, 1) || !(s.Delta >= 0) || s.Delta >= 1:
-		return fmt.Errorf("settle: realized: found ε %v and δ %v; allowed are 0 or more, δ below 1", s.Epsilon, s.Delta)
+		return fmt.Errorf("settle: realized: found ε %v and δ %v; both must be 0 or more, δ below 1", s.Epsilon, s.Delta)
 	}
 	if len(s.Charged) != 0 && !(json.Valid(s.Charged) && utf8.Valid(s.Charged)) {
 		return fmt.Errorf("settle: the charged events are not JSON")
@@ -886,7 +886,7 @@ func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (data
 		return dataset{}, err
 	}
 	if !facts.Adjacency.Valid() {
-		return dataset{}, fmt.Errorf("dataset %q: adjacency: none given; allowed are %q and %q", name, privacy.AddRemove, privacy.ReplaceOne)
+		return dataset{}, fmt.Errorf("dataset %q: adjacency is missing; choose %q or %q", name, privacy.AddRemove, privacy.ReplaceOne)
 	}
 	d, err := w.dataset(name)
 	if err != nil {
@@ -897,7 +897,7 @@ func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (data
 	}
 	facts.Currency = cmp.Or(facts.Currency, InCaps)
 	if !slices.Contains(allowed, facts.Currency) {
-		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget allowed is %q", name, facts.Currency, InCaps)
+		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget, choose %q", name, facts.Currency, InCaps)
 	}
 	if err := w.append(KindDataset, name, "", facts); err != nil {
 		return d, err
@@ -911,7 +911,7 @@ func validName(field, s string) error {
 		return fmt.Errorf("%s: none given", field)
 	}
 	if len(s) > 200 || !utf8.ValidString(s) {
-		return fmt.Errorf("%s: found %d bytes; allowed are up to 200 bytes of text", field, len(s))
+		return fmt.Errorf("%s: found %d bytes; write up to 200 bytes of text", field, len(s))
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return fmt.Errorf("%s: found a control character in %q", field, s)

@@ -219,7 +219,7 @@ func TestWhatADatasetFixes(t *testing.T) {
 			}
 		}
 		currency.Dataset = "new"
-		if _, err := l.Reserve(ctx, currency); err == nil || !strings.Contains(err.Error(), `allowed is "caps"`) {
+		if _, err := l.Reserve(ctx, currency); err == nil || !strings.Contains(err.Error(), `choose "caps"`) {
 			t.Errorf("a new dataset in another currency: %v", err)
 		}
 		if n := verify(t, l); n != 2 {

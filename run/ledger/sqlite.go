@@ -102,7 +102,7 @@ func findFile(disk vfs.FS, path string) error {
 	info, err := disk.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("found a directory or a special file; allowed is an SQLite file: %w", ErrNotLedger)
+		return fmt.Errorf("found a directory or a special file; use an SQLite file: %w", ErrNotLedger)
 	case err == nil && info.Size() == 0:
 		return fmt.Errorf("the file is empty: %w", ErrNotLedger)
 	case err == nil && info.Size() < leastSize:

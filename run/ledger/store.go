@@ -106,7 +106,7 @@ func (d Disk) connect(where string, a access) (*store, error) {
 		return d.connectPostgres(where, a == reading)
 	case strings.Contains(where, "://"):
 		scheme, _, _ := strings.Cut(where, "://")
-		return nil, fmt.Errorf("ledger: found a URL that starts with %q; allowed are postgres://, postgresql:// or the path of a file", scheme+"://")
+		return nil, fmt.Errorf("ledger: found a URL that starts with %q; use postgres://, postgresql:// or the path of a file", scheme+"://")
 	case !filepath.IsAbs(where) && redact.Path(where) != where: // a file would keep the password in its name
 		return nil, fmt.Errorf("ledger %s: is neither the path of a file nor a URL that Sotto reads; write postgres://user@host:port/database", redact.Path(where))
 	case where == "":

@@ -85,7 +85,7 @@ func New(s Subject) (Plan, error) {
 	if s.By != "" {
 		grouped := first
 		if grouped.Group.First, p.Levels = s.Schema.Levels(s.By); p.Levels == nil {
-			return p, fmt.Errorf("found %q; allowed is a categorical column of the schema: %s", s.By, columns(s.Schema))
+			return p, fmt.Errorf("found %q; choose a categorical column of the schema: %s", s.By, columns(s.Schema))
 		}
 		grouped.Group.Count = len(p.Levels)
 		p.Scores = append(p.Scores, grouped)
@@ -179,13 +179,13 @@ func (p Plan) Check() error {
 		split := p.By != "" && i == len(p.Scores)-1
 		switch {
 		case len(p.Classes) == 1:
-			return bad(i, "one class; allowed are none of a numeric label, and two and more")
+			return bad(i, "one class; a numeric label has none, others have two or more")
 		case split && (i == 0 || q.Group.Count != len(p.Levels) || q.Group.Count == 0):
-			return bad(i, fmt.Sprintf("%d levels; allowed is, behind a score of all records, one by the %d levels of the plan", q.Group.Count, len(p.Levels)))
+			return bad(i, fmt.Sprintf("%d levels; expected, behind a score of all records, one by the %d levels of the plan", q.Group.Count, len(p.Levels)))
 		case !split && q.Group != (oracle.Levels{}):
-			return bad(i, "levels; allowed are those of the plan's column, in the last score")
+			return bad(i, "levels; expected those of the plan's column, in the last score")
 		case q.Bins > 0 && (i == 0 || split):
-			return bad(i, "bins; allowed is a score without them where figures of classes are computed")
+			return bad(i, "bins; expected a score without them where figures of classes are computed")
 		case q.Bins > 0:
 			binned++
 		}

@@ -302,7 +302,7 @@ func WriteEffects(w io.Writer, model []byte) error {
 		return err
 	}
 	if e == nil {
-		return errors.New("the model has several margins, or features without names; allowed are models of two classes or of a number over the columns of a table")
+		return errors.New("the model has several margins, or features without names; effects need a model of two classes or of a number over the columns of a table")
 	}
 	out := csv.NewWriter(w)
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

@@ -242,7 +242,7 @@ func (d Disk) ReadInfo(dir string) (*Info, error) {
 		}
 	}
 	if i.Format != InfoFormat {
-		return nil, fmt.Errorf("%s: format: found %q; allowed is %q", path, i.Format, InfoFormat)
+		return nil, fmt.Errorf("%s: format: found %q; expected %q", path, i.Format, InfoFormat)
 	}
 	return &i, nil
 }

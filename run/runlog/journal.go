@@ -90,7 +90,7 @@ type Journal struct {
 // CreateJournal starts the journal of a new run, as a whole or not at all. The file must not exist.
 func (d Disk) CreateJournal(path string, head JournalHead) (*Journal, error) {
 	if head.Dim < 1 || head.Dim > maxDim {
-		return nil, fmt.Errorf("journal: found vectors of %d numbers; allowed are 1 to %d", head.Dim, maxDim)
+		return nil, fmt.Errorf("journal: found vectors of %d numbers; expected 1 to %d", head.Dim, maxDim)
 	}
 	if _, err := d.FS.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, cmp.Or(err, error(&fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}))
@@ -186,7 +186,7 @@ func (j *Journal) Send(round int, m []float64) error {
 		return j.err
 	}
 	if len(m) != j.head.Dim {
-		return j.fail(fmt.Errorf("journal: found %d numbers to send; allowed are %d", len(m), j.head.Dim))
+		return j.fail(fmt.Errorf("journal: found %d numbers to send; expected %d", len(m), j.head.Dim))
 	}
 	b := append(j.begin(kindSent), flag(len(j.done) > 0))
 	b = binary.LittleEndian.AppendUint64(append(b, j.done...), uint64(round))

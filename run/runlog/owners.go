@@ -35,7 +35,7 @@ func (s *Sum) Name() string { return s.Names[s.Owner] }
 func (s *Sum) Check() error {
 	of := len(s.Names)
 	fail := func(field string, found any, allowed string, args ...any) error {
-		return fmt.Errorf("%s: sum.%s: found %v; allowed is %s", InfoFile, field, found, fmt.Sprintf(allowed, args...))
+		return fmt.Errorf("%s: sum.%s: found %v; expected %s", InfoFile, field, found, fmt.Sprintf(allowed, args...))
 	}
 	names := slices.Sorted(slices.Values(s.Names))
 	switch {

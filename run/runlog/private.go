@@ -130,7 +130,7 @@ func ReadEvaluation(dir string) (*Evaluation, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if e.Format != EvaluationFormat {
-		return nil, fmt.Errorf("%s: format: found %q; allowed is %s", path, e.Format, EvaluationFormat)
+		return nil, fmt.Errorf("%s: format: found %q; expected %s", path, e.Format, EvaluationFormat)
 	}
 	return e, nil
 }

@@ -14,7 +14,7 @@ func Secret(path string) error {
 	if err != nil || runtime.GOOS == "windows" || !info.Mode().IsRegular() || !open(info, os.Geteuid()) {
 		return nil
 	}
-	return fmt.Errorf("found mode %04o; allowed is a file that nobody else may read: chmod 600 %s", info.Mode().Perm(), path)
+	return fmt.Errorf("found mode %04o, so others may read it; run chmod 600 %s", info.Mode().Perm(), path)
 }
 
 // open says that more than the owner, or root and a group of the process's user, may read or change the file.

@@ -80,7 +80,7 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	listener, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); allowed is an address of this machine that is free", address, err)}
+		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); choose a free address of this machine", address, err)}
 	}
 	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count), notice: notice, answers: make(chan answer, count), requested: make(chan struct{})}
 	if _, port, err = net.SplitHostPort(c.URL); err == nil && host != "" {
@@ -400,7 +400,7 @@ func listens(text []byte) string {
 func place(address string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
 	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-		return "", "", fmt.Errorf("found %q; allowed is a host and a port, as in 127.0.0.1:4222", address)
+		return "", "", fmt.Errorf("found %q; write a host and a port, as in 127.0.0.1:4222", address)
 	}
 	return host, port, nil
 }

@@ -44,7 +44,7 @@ func ReadKey(path string) (*Key, error) {
 	case err != nil:
 		return fail("%v", err)
 	case info.IsDir():
-		return fail("found a directory; allowed is a file of %d bytes", remote.SecretSize)
+		return fail("found a directory; give a file of %d bytes", remote.SecretSize)
 	}
 	if err := runlog.Secret(path); err != nil {
 		return fail("%w", err)
@@ -64,7 +64,7 @@ func ReadKey(path string) (*Key, error) {
 func newKey(where string, b []byte) (*Key, error) {
 	secret, err := remote.NewSecret(b)
 	if err != nil {
-		return nil, &run.InputError{Where: where, Err: fmt.Errorf("found a key of %d bytes; allowed are %d", len(b), remote.SecretSize)}
+		return nil, &run.InputError{Where: where, Err: fmt.Errorf("found a key of %d bytes; expected %d", len(b), remote.SecretSize)}
 	}
 	proof, err := proofOf(b)
 	return &Key{secret, proof}, err

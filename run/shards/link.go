@@ -74,7 +74,7 @@ func (l *link) receive() (number uint64, text []byte, err error) {
 	}
 	size, number := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint64(head[4:])
 	if size > largest {
-		return 0, nil, fmt.Errorf("found a message of %d bytes; allowed are %d", size, largest)
+		return 0, nil, fmt.Errorf("found a message of %d bytes; expected at most %d", size, largest)
 	}
 	l.in.Discard(frameHead)
 	text = make([]byte, size)

@@ -507,7 +507,7 @@ func TestRefusals(t *testing.T) {
 		mode  os.FileMode
 		want  string
 	}{
-		"short": {31, 0o600, "found a key of 31 bytes; allowed are 32"},
+		"short": {31, 0o600, "found a key of 31 bytes; expected 32"},
 		"open":  {32, 0o640, "found mode 0640"},
 	} {
 		s.must(os.WriteFile(s.file(name), make([]byte, c.bytes), c.mode))
@@ -547,7 +547,7 @@ func TestRefusals(t *testing.T) {
 	for _, o := range []shards.Options{{Index: 0, Count: 2}, {Index: 1, Count: 2}} {
 		o.Spec, o.Key, o.URL = one.spec("worker", ""), one.key, c.URL
 		_, ended := one.working(o, one.parts[0])
-		one.refused("another number of shards", <-ended, "allowed is I/1: so many shards the coordinator has", "none")
+		one.refused("another number of shards", <-ended, "write I/1, the number of shards that the coordinator has", "none")
 	}
 	for _, address := range []string{"", "here", "127.0.0.1", "127.0.0.1:99999", "nats://127.0.0.1:x"} {
 		_, err := shards.Listen(address, 1, s.key, nil)

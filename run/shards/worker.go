@@ -148,7 +148,7 @@ func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 	clear(greeting[:access.RequestSize])
 	listen := greeting[access.RequestSize:]
 	if count != uint64(o.Count) {
-		return nil, &run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; allowed is I/%d: so many shards the coordinator has", o.Index+1, o.Count, count)}
+		return nil, &run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; write I/%d, the number of shards that the coordinator has", o.Index+1, o.Count, count)}
 	}
 	l.greeted()
 	if len(listen) > 0 { // for the worker above in a tree
@@ -238,7 +238,7 @@ func (o Options) prepare(ctx context.Context) (*holder, error) {
 	if files, err := data.Files(o.Spec.Data); err != nil {
 		return nil, err
 	} else if len(files) > 1 { // the coordinator's ledger learns one mark of a worker
-		return nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; allowed is one file for each worker")}
+		return nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; give one file for each worker")}
 	}
 	if err := access.Fits(ctx, w.schema, o.Spec.Data, o.Spec.Labels); err != nil {
 		return nil, err
@@ -321,7 +321,7 @@ func ParseShard(text string) (index, count int, err error) {
 	index, first := strconv.Atoi(i)
 	count, second := strconv.Atoi(n)
 	if first != nil || second != nil || index < 1 || index > count {
-		return 0, 0, &run.InputError{Err: fmt.Errorf("--shard: found %q; allowed is I/N, I from 1 to N, as in 1/2", text)}
+		return 0, 0, &run.InputError{Err: fmt.Errorf("--shard: found %q; write I/N, I from 1 to N, as in 1/2", text)}
 	}
 	return index - 1, count, nil
 }

@@ -123,11 +123,11 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	t.Bound = cmp.Or(t.Bound, bound)
 	switch {
 	case !(p.Mean > 1 && p.Mean <= 1000):
-		return fail("mean: found %v; allowed is any number above 1 and up to 1000", p.Mean)
+		return fail("mean: found %v; choose a number above 1 and up to 1000", p.Mean)
 	case !(t.Bound > 0) || math.IsInf(t.Bound, 1):
-		return fail("loss_bound: found %v; allowed is any number above 0", t.Bound)
+		return fail("loss_bound: found %v; choose a number above 0", t.Bound)
 	case len(t.Methods) == 0:
-		return fail("methods: found none; allowed is a list of what to draw from")
+		return fail("methods: found none; write a list of what to draw from")
 	}
 	var specs []*run.Spec
 	var names []string

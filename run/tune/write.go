@@ -23,7 +23,7 @@ const ResultFile = runlog.SearchFile
 func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string, life *ledger.History) error, notice func(string)) (*Result, error) {
 	_, missing := os.Stat(dir)
 	if err := writable(dir); err != nil { // before anything is spent
-		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; allowed is a new or an empty directory", dir)}
+		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; give a new or an empty directory", dir)}
 	}
 	for _, text := range p.Warnings() {
 		notice(text)

@@ -148,5 +148,5 @@ func allowed(answer, what string) error {
 	if answer == "" {
 		return fmt.Errorf("an answer is needed: %s", what)
 	}
-	return fmt.Errorf("found %q; allowed is %s", answer, what)
+	return fmt.Errorf("found %q; write %s", answer, what)
 }

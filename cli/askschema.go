@@ -211,7 +211,7 @@ func fieldValue(answer string, list bool) (string, error) {
 	r.TrimLeadingSpace = true
 	parts, err := r.Read()
 	if err != nil {
-		return "", fmt.Errorf("found %s; allowed is text with commas between, in double quotes where it has a comma", strconv.Quote(answer))
+		return "", fmt.Errorf("found %s; write text with commas between, in double quotes where it has a comma", strconv.Quote(answer))
 	}
 	for i, p := range parts {
 		parts[i] = schema.Text(strings.TrimSpace(p))

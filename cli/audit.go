@@ -60,17 +60,17 @@ docs/how-to/audit.md says what the bounds rest on.`,
 			}
 			switch {
 			case f.Changed("canaries") && o.Canaries < 2:
-				return usageError("--canaries: found %d; allowed is 2 or more", o.Canaries)
+				return usageError("--canaries: found %d; write a whole number of 2 or more", o.Canaries)
 			case f.Changed("runs") && o.Runs < 16:
-				return usageError("--runs: found %d; allowed is 16 or more", o.Runs)
+				return usageError("--runs: found %d; write a whole number of 16 or more", o.Runs)
 			case f.Changed("canaries") && f.Changed("runs"):
-				return usageError("--canaries: found --runs beside it; allowed is one of the two")
+				return usageError("--canaries: found --runs beside it; give one of them")
 			case o.Fault != "" && (o.OnData || o.all || f.Changed("runs")):
-				return usageError("--plant: found --on-data, --all or --runs beside it; allowed is an audit of a spec with canaries, on synthetic rows")
+				return usageError("--plant: found --on-data, --all or --runs beside it; use it in an audit of a spec with canaries, on synthetic rows")
 			case len(o.methods) > 0 && !o.all:
-				return usageError("--methods: found it without --all; allowed is --method for a spec")
+				return usageError("--methods: found it without --all; give --method for a spec")
 			case o.all && len(args) > 0:
-				return usageError("--all: found a spec beside it; allowed is one of the two")
+				return usageError("--all: found a spec beside it; give one of them")
 			}
 			if o.all {
 				return auditAll(c, o)

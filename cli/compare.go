@@ -68,17 +68,17 @@ A comparison is an access to the rows without protection. For a dataset with a g
 				{"folds", "a whole number above 0", flags.Folds == 0, func() { o.Varied.Folds, o.Varied.Split = flags.Folds, 0 }},
 			} {
 				if f.Changed(v.flag) && v.zero {
-					return usageError("--%s: found 0; allowed is %s", v.flag, v.allowed)
+					return usageError("--%s: found 0; write %s", v.flag, v.allowed)
 				}
 				if f.Changed(v.flag) {
 					v.set()
 				}
 			}
 			if f.Changed("split") && f.Changed("folds") {
-				return usageError("--split and --folds: found both; allowed is one")
+				return usageError("--split and --folds: found both; give one")
 			}
 			if jobs < 0 {
-				return usageError("--jobs: found %d; allowed is 1 or more", jobs)
+				return usageError("--jobs: found %d; write a whole number of 1 or more", jobs)
 			}
 			return runCompare(c, o, out, jobs, void, quiet)
 		},

@@ -57,7 +57,7 @@ rows under a key of this machine's, so that the gate recognizes parts and copies
 				}
 			}
 			if bits != 32 && bits != 16 {
-				return usageError("--bits: found %d; allowed are 32 and 16", bits)
+				return usageError("--bits: found %d; choose 32 or 16", bits)
 			}
 			opt.Short = bits == 16
 			files, err := data.Files(dataPath)

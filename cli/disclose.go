@@ -62,7 +62,7 @@ func (q *discloseFlags) run(c *cobra.Command, args []string) error {
 		q.out = filepath.Join(dir, disclosure.File)
 	}
 	if filepath.Ext(q.out) != ".json" {
-		return usageError("--out: found %q; allowed is a name that ends with .json, beside which the page ends with .html", q.out)
+		return usageError("--out: found %q; give a name that ends with .json, beside which the page ends with .html", q.out)
 	}
 	files := []string{q.out, disclosure.PageOf(q.out)}
 	for _, f := range files {

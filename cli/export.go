@@ -31,11 +31,11 @@ number over the columns of a table, and follows from the model alone.`,
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if form != "onnx" && form != "csv" {
-				return usageError("--to: found %q; allowed are onnx, csv", form)
+				return usageError("--to: found %q; choose onnx or csv", form)
 			}
 			outPath = cmp.Or(outPath, map[string]string{"onnx": "model.onnx", "csv": "effects.csv"}[form])
 			if st, err := os.Stat(outPath); err == nil && st.Mode().IsRegular() {
-				return usageError("--out: %s exists; allowed is a new file", outPath)
+				return usageError("--out: %s exists; give a new file", outPath)
 			}
 			m, err := run.LoadModel(args[0])
 			if err != nil {

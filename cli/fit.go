@@ -116,7 +116,7 @@ func specOf(c *cobra.Command, args []string, except ...string) (*run.Spec, error
 	}
 	if table := c.Flags().Lookup("data"); table != nil && namesTable(file) {
 		if table.Changed {
-			return nil, usageError("found the table %s beside --data; allowed is one of them", file)
+			return nil, usageError("found the table %s beside --data; give one of them", file)
 		}
 		if err := c.Flags().Set("data", file); err != nil {
 			return nil, err
@@ -171,11 +171,11 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 	for _, s := range sets {
 		path, value, ok := strings.Cut(s, "=")
 		if !ok {
-			return nil, usageError("--set %s: found no =; allowed is field=value, as in --set method.steps=200", s)
+			return nil, usageError("--set %s: found no =; write field=value, as in --set method.steps=200", s)
 		}
 		for _, o := range over {
 			if o.Path == path {
-				return nil, usageError("--set %s: found beside %s; allowed is one of them", path, o.From)
+				return nil, usageError("--set %s: found beside %s; give one of them", path, o.From)
 			}
 		}
 		over = append(over, run.Override{Path: path, Value: value, From: "--set " + path})
@@ -223,7 +223,7 @@ type fitFlags struct {
 
 func (f *fitFlags) run(c *cobra.Command, args []string) error {
 	if f.owner.on() && f.asJSON {
-		return usageError("--json: found beside --owner-log; allowed is one of them: the object holds times")
+		return usageError("--json: found beside --owner-log; give one of them, as the object holds times")
 	}
 	opening := false // rows
 	return f.owner.around(c, func(error) bool { return opening }, func() error { return f.fit(c, args, &opening) })
@@ -364,7 +364,7 @@ func onlyResume(c *cobra.Command, args []string) error {
 		}
 	})
 	if given != "" {
-		return usageError("--resume: found %s beside it; the run directory holds the spec, and nothing but --ledger, --quiet, --json, --workers, --key, --void, --owner-log, --metrics, --metrics-timings and --health is allowed", given)
+		return usageError("--resume: found %s beside it; the run directory holds the spec; give only --ledger, --quiet, --json, --workers, --key, --void, --owner-log, --metrics, --metrics-timings and --health", given)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func helpCommand() *cobra.Command {
 			}
 			sub, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usageError("help: found %q; allowed are a command, methods, or the name of a method", strings.Join(args, " "))
+				return usageError("help: found %q; write a command, methods, or the name of a method", strings.Join(args, " "))
 			}
 			sub.InitDefaultHelpFlag()
 			return sub.Help()

@@ -267,7 +267,7 @@ func (w *walk) job() (*run.Job, error) {
 func (w *walk) newFile(question, otherwise string) (string, error) {
 	return w.ask(question, otherwise, func(answer string) error {
 		if _, err := os.Lstat(answer); err == nil {
-			return fmt.Errorf("%s exists; allowed is a new file", answer)
+			return fmt.Errorf("%s exists; give a new file", answer)
 		}
 		return inThisDirectory(answer)
 	})
@@ -283,7 +283,7 @@ func inThisDirectory(name string) error {
 // create writes a file that is not there yet.
 func create(name string, b []byte) error {
 	if _, err := os.Lstat(name); err == nil {
-		return usageError("%s exists by now; allowed is a new file", name)
+		return usageError("%s exists by now; give a new file", name)
 	}
 	return newfile.ReplaceShared(name, b)
 }

@@ -263,7 +263,7 @@ func kindOf(dataset, like, spec string) (r ledger.Reservation, err error) {
 		}
 	}
 	if err == nil && r.Dataset != dataset {
-		err = usageError("found runs on dataset %q; allowed are those on %q", r.Dataset, dataset)
+		err = usageError("found runs on dataset %q; give those on %q", r.Dataset, dataset)
 	}
 	return r, err
 }

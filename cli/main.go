@@ -88,7 +88,7 @@ the user, can be resumed.`,
 			}
 			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
 			if allowed != "" {
-				return usageError("--%s: found %q; allowed is %s", name, text, allowed)
+				return usageError("--%s: found %q; write %s", name, text, allowed)
 			}
 		}
 		return usageError("%v; `%s --help` lists the flags", err, c.CommandPath())
@@ -103,7 +103,7 @@ func group(c *cobra.Command) {
 		if len(a) == 0 {
 			return nil
 		}
-		return usageError("found the command %q; allowed after %s are %s", a[0], c.CommandPath(), strings.Join(available(c), ", "))
+		return usageError("unknown command %q; after %s, choose %s", a[0], c.CommandPath(), strings.Join(available(c), ", "))
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 }

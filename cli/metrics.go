@@ -51,7 +51,7 @@ func (m *meters) add(f *pflag.FlagSet, report bool) {
 // begin makes the numbers that every command has. It comes before the others.
 func (m *meters) begin(command string, states ...string) error {
 	if m.timings && m.address == "" {
-		return usageError("--metrics-timings: found without --metrics; allowed with it")
+		return usageError("--metrics-timings: found without --metrics; give both")
 	}
 	m.set = metrics.NewSet()
 	m.fixed(fmt.Sprintf("sotto_info{command=%q,version=%q}", command, run.Version()), 1)
@@ -108,14 +108,14 @@ func (m *meters) serve(c *cobra.Command, say func(format string, args ...any)) e
 		}
 		host, port, err := net.SplitHostPort(at.address)
 		if err != nil {
-			return usageError("%s: found %q; allowed is HOST:PORT, as 127.0.0.1:9464, or :PORT for this machine alone", at.flag, at.address)
+			return usageError("%s: found %q; write HOST:PORT, as 127.0.0.1:9464, or :PORT for this machine alone", at.flag, at.address)
 		}
 		if host == "" {
 			host = "127.0.0.1"
 		}
 		l, err := new(net.ListenConfig).Listen(c.Context(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {
-			return usageError("%s: found %q, where nothing can listen (%v); allowed is a free address of this machine", at.flag, at.address, err)
+			return usageError("%s: found %q, where nothing can listen (%v); choose a free address of this machine", at.flag, at.address, err)
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET "+at.path, at.answer)

@@ -39,7 +39,7 @@ its servers, and --cluster creates the store there, once.`,
 			}
 			switch {
 			case cluster != "" && conf != "", cluster+conf != "" && o.Dir != "":
-				return usageError("found several of --dir, --cluster and --conf; allowed is one: a single hub, the store at a cluster, or the configuration of one")
+				return usageError("found several of --dir, --cluster and --conf; give one: a single hub, the store at a cluster, or the configuration of one")
 			case conf != "":
 				if err := keys.Configure(conf); errors.Is(err, transport.ErrAdds) {
 					return usageError("--conf: %v", err)
@@ -48,7 +48,7 @@ its servers, and --cluster creates the store there, once.`,
 				}
 			case cluster != "":
 				if replicas < 1 || replicas > 5 {
-					return usageError("--replicas: found %d; allowed is 1 to 5", replicas)
+					return usageError("--replicas: found %d; choose 1 to 5", replicas)
 				}
 				full, err := transport.Found(c.Context(), keys, cluster, replicas)
 				if errors.Is(err, transport.ErrURL) || errors.Is(err, transport.ErrAdds) {
@@ -69,7 +69,7 @@ its servers, and --cluster creates the store there, once.`,
 				return usageError("--dir is missing: the directory of the store; or --cluster or --conf, for a cluster")
 			}
 			if o.Port < 0 || o.Port > 65535 {
-				return usageError("--port: found %d; allowed is 0 to 65535", o.Port)
+				return usageError("--port: found %d; choose 0 to 65535", o.Port)
 			}
 			if err := o.Check(); err != nil {
 				return err

@@ -107,14 +107,14 @@ secret: send it to the owner over a confidential channel.`,
 				return usageError("--out FILE is missing: a new file for the credentials")
 			}
 			if days < 1 || days > mostDays {
-				return usageError("--days: found %d; allowed is 1 to %d", days, mostDays)
+				return usageError("--days: found %d; choose 1 to %d", days, mostDays)
 			}
 			o, owner, err := organized(dir, args[0])
 			if err != nil {
 				return err
 			}
 			if _, err := os.Lstat(out); err == nil {
-				return usageError("--out: %s exists; allowed is a new file", out)
+				return usageError("--out: %s exists; give a new file", out)
 			}
 			credentials, err := o.Invite(owner, time.Duration(days)*24*time.Hour)
 			if err != nil {

@@ -41,7 +41,7 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 		RunE: func(c *cobra.Command, args []string) error {
 			for flag, d := range map[string]time.Duration{"join": o.Join, "wait": o.Wait} {
 				if d <= 0 {
-					return usageError("--%s: found %v; allowed is more than 0, as in %s", flag, d, c.Flag(flag).DefValue)
+					return usageError("--%s: found %v; write more than 0, as in %s", flag, d, c.Flag(flag).DefValue)
 				}
 			}
 			var err error

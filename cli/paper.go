@@ -38,12 +38,12 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 		Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if l.Full && c.Flags().Changed("small") {
-				return usageError("--small and --full: found both; allowed is one")
+				return usageError("--small and --full: found both; give one")
 			}
 			l.Dir = cmp.Or(l.Dir, e.Name+map[bool]string{true: "-full", false: "-small"}[l.Full])
 			if e.Needed {
 				if l.Data = cmp.Or(l.Data, os.Getenv("SOTTO_DATA")); l.Data == "" {
-					return usageError("--data: found nothing; allowed is the folder that holds %s, which SOTTO_DATA may name too", e.Data)
+					return usageError("--data is missing; give the folder that holds %s, which SOTTO_DATA may name too", e.Data)
 				}
 			}
 			l.Progress = tenths(func(done, all int) { fmt.Fprintf(c.ErrOrStderr(), "%d of %d runs\n", done, all) })

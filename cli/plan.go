@@ -143,10 +143,10 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 	}
 	if !slices.Contains(allowed, paper) {
 		if flags.claimed != thePlan {
-			return "", usageError("--claimed: found %q; allowed are %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
+			return "", usageError("--claimed: found %q; choose %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
 		}
 		if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
-			return "", usageError("--claimed: found %q, which is no spec file; allowed are %s, or a spec", args[0], strings.Join(allowed, ", "))
+			return "", usageError("--claimed: found %q, which is no spec file; choose %s, or a spec", args[0], strings.Join(allowed, ", "))
 		}
 		return "", nil
 	}
@@ -162,7 +162,7 @@ func (flags *planFlags) tableAsked(c *cobra.Command) (form, file string, err err
 	case !c.Flags().Changed("table"), flags.table == "text":
 		return "", "", nil
 	case (flags.table == "csv" || flags.table == "markdown") && flags.json:
-		return "", "", usageError("--table %s: found --json beside it; allowed is a file, or --table text, whose tables the JSON has", flags.table)
+		return "", "", usageError("--table %s: found --json beside it; give a file, or --table text, whose tables the JSON has", flags.table)
 	case flags.table == "csv":
 		return ".csv", "", nil
 	case flags.table == "markdown":
@@ -170,13 +170,13 @@ func (flags *planFlags) tableAsked(c *cobra.Command) (form, file string, err err
 	case form == ".csv", form == ".md":
 		return form, flags.table, nil
 	}
-	return "", "", usageError("--table: found %q; allowed are text, csv, markdown, or a file whose name ends with .csv or .md", flags.table)
+	return "", "", usageError("--table: found %q; choose text, csv, markdown, or a file whose name ends with .csv or .md", flags.table)
 }
 
 // ask answers what the flag asks about a spec's method, which is not configured yet.
 func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, answerTo func(*run.Job, method.Terms) (R, error)) error {
 	if other := given(c.Flags(), numberFlags); len(other) > 0 {
-		return usageError("--%s: found beside %s, which asks about a spec's method; allowed is --set method.…", other[0], flag)
+		return usageError("--%s: found beside %s, which asks about a spec's method; use --set method.…", other[0], flag)
 	}
 	if len(args) == 0 && !c.Flags().Changed("schema") {
 		return usageError("%s: give a spec; %[1]s asks about its method", flag)
@@ -274,7 +274,7 @@ func (flags *planFlags) planNumbers(f *pflag.FlagSet) (*plan.Plan, error) {
 		return nil, err
 	}
 	if f.Changed("sampler") && flags.sampler == "" {
-		return nil, usageError(`--sampler: found ""; allowed are poisson, fixed and full`)
+		return nil, usageError(`--sampler: found ""; choose poisson, fixed or full`)
 	}
 	n := plan.Numbers{Sampler: flags.sampler, SamplingRate: pick(f, "sampling-rate", &flags.rate), Batch: pick(f, "batch", &flags.batch),
 		Rows: pick(f, "rows", &flags.rows), NoiseMultiplier: pick(f, "noise-multiplier", &flags.noise), Steps: pick(f, "steps", &flags.steps),
@@ -312,7 +312,7 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err 
 		}
 	}
 	if other := given(f, ofSpecs); len(other) > 0 {
-		return b, nil, usageError("--%s: found beside numbers; allowed is beside a spec", other[0])
+		return b, nil, usageError("--%s: found beside numbers; give it with a spec", other[0])
 	}
 	b.Epsilon = 1
 	for i, name := range []string{"epsilon", "delta"} {
@@ -324,7 +324,7 @@ func budgetFlags(f *pflag.FlagSet) (b privacy.Budget, a account.Accountant, err 
 			return b, nil, usageError("--%s: %s", name, bad)
 		}
 		if *[]*float64{&b.Epsilon, &b.Delta}[i], err = strconv.ParseFloat(text, 64); err != nil {
-			return b, nil, usageError("--%s: found %q; allowed is a number", name, text)
+			return b, nil, usageError("--%s: found %q; write a number", name, text)
 		}
 	}
 	adjacency, _ := f.GetString("adjacency")

@@ -28,7 +28,7 @@ does tell its reader about the row it was made for.`,
 		Args:    args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if digits < 1 || digits > 17 {
-				return usageError("--digits: found %d; allowed is a whole number from 1 to 17", digits)
+				return usageError("--digits: found %d; write a whole number from 1 to 17", digits)
 			}
 			m, err := modelFor(modelPath, dataPath, "predict")
 			if err != nil {

@@ -40,7 +40,7 @@ writes a schema that is complete. Answers may come from a file or a pipe, too.`,
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if st, err := os.Stat(outPath); outPath != "" && err == nil && st.Mode().IsRegular() && st.Size() > 0 {
-				return usageError("--out: %s exists; allowed is a new file: a schema that somebody filled in is not overwritten", outPath)
+				return usageError("--out: %s exists; give a new file, as a schema that somebody filled in is not overwritten", outPath)
 			}
 			var b []byte
 			var err error

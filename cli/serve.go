@@ -30,7 +30,7 @@ opens the printed link. Ctrl-C stops it.`,
 		Example: "  sotto serve\n  sotto serve runs compare --port 8080",
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if port < 0 || port > 65535 {
-				return usageError("--port: found %d; allowed is 1 to 65535, or 0 for any free one", port)
+				return usageError("--port: found %d; choose 1 to 65535, or 0 for any free one", port)
 			}
 			if len(dirs) == 0 {
 				if dirs = slices.DeleteFunc(slices.Clone(usual), missing); len(dirs) == 0 {
@@ -43,7 +43,7 @@ opens the printed link. Ctrl-C stops it.`,
 			}
 			l, err := web.Listen(port)
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return usageError("--port: %d is in use; allowed is a free one, or 0 for any", port)
+				return usageError("--port: %d is in use; choose a free one, or 0 for any", port)
 			}
 			if err != nil {
 				return err

@@ -37,7 +37,7 @@ writes the table as sotto data pack would, in memory for 1,024 rows.`,
 				records, other = units, rows
 			}
 			if records < 1 || other != 0 {
-				return usageError("found --rows %d and --units %d; allowed is --units alone for a schema with a unit of several rows, --rows alone for others", rows, units)
+				return usageError("found --rows %d and --units %d; give --units alone for a schema with a unit of several rows, --rows alone for others", rows, units)
 			}
 			if packed {
 				if outPath == "" {

@@ -40,7 +40,7 @@ func (w *workerFlags) add(f *pflag.FlagSet) {
 func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) error {
 	if w.address == "" {
 		if w.count != 0 || w.key != "" {
-			return usageError("--workers: found none beside --shards or --key; allowed is the address to listen on")
+			return usageError("--workers: found none beside --shards or --key; give the address to listen on")
 		}
 		return nil
 	}
@@ -53,11 +53,11 @@ func (w *workerFlags) listen(c *cobra.Command, resume string, env *run.Env) erro
 	}
 	switch {
 	case c.Flags().Changed("data"):
-		return usageError("--data: found beside --workers; allowed is one of them: the workers hold the rows")
+		return usageError("--data: found beside --workers; leave it out, as the workers hold the rows")
 	case w.key == "":
 		return usageError("--key FILE is missing: the key that coordinator and workers share")
 	case w.count < 1:
-		return usageError("--shards: found %d; allowed is how many shards the workers hold, 1 or more", w.count)
+		return usageError("--shards: found %d; write how many shards the workers hold, 1 or more", w.count)
 	}
 	key, err := shards.ReadKey(w.key)
 	if err != nil {
@@ -106,11 +106,11 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 		}
 		switch counted := c.Flags().Changed("index"); {
 		case counted && (shard != "" || o.Count < 1 || index < 0 || index >= o.Count):
-			return usageError("--index: found %d with --shards %d; allowed is from 0 to less than --shards, without --shard", index, o.Count)
+			return usageError("--index: found %d with --shards %d; write a number from 0 to less than --shards, without --shard", index, o.Count)
 		case counted:
 			o.Index, shard = index, fmt.Sprintf("%d/%d", index+1, o.Count)
 		case o.Count != 0:
-			return usageError("--shards: found it without --index; allowed are both, or --shard I/N")
+			return usageError("--shards: found it without --index; give both, or --shard I/N")
 		}
 		if o.URL == "" || key == "" || shard == "" || !c.Flags().Changed("data") {
 			return usageError("--hub URL, --key FILE, --shard I/N and --data FILE are needed: where the coordinator listens, the key, and which rows these are")
@@ -119,7 +119,7 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 			return err
 		}
 		if key == "-" && (o.Spec.Data == "-" || o.Spec.Data == "/dev/stdin") {
-			return usageError("--key -: found beside --data -; allowed is one of them: standard input is read once")
+			return usageError("--key -: found beside --data -; give one of them, as standard input is read once")
 		}
 		if o.Key, err = shards.ReadKey(key); err != nil {
 			return err

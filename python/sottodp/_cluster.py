@@ -87,7 +87,7 @@ class Work:
         try:
             return pyarrow.array([self.order[value] for value in values], pyarrow.string())
         except (KeyError, TypeError):
-            raise ValueError(f"label: column {self.label!r}: found a label that is none of classes; allowed are the labels that classes lists") from None
+            raise ValueError(f"label: column {self.label!r}: found a label that classes does not list; add it to classes, or correct the row") from None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def work(
 
             read = worker.says(r"^shard \d+/\d+: has its rows$", lambda: stop() or lonely()) is not None
             if not read and worker.process.poll() is None and lonely():
-                raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; allowed is a network in which workers reach it")
+                raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; use a network in which workers reach it")
             if not agree(read):
                 worker.end()
                 return Ended(shard, 0 if read else worker.process.returncode or 1, "" if read else worker.rest())
@@ -147,7 +147,7 @@ def work(
                 elif not alone:
                     alone = time.monotonic()
                 elif time.monotonic() > alone + _ALONE:
-                    raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; allowed is a network in which workers reach it")
+                    raise Lost(f"shard {shard + 1} of {task.count}: found no coordinator at {task.address}; use a network in which workers reach it")
                 time.sleep(WAIT)
         code, text = worker.process.returncode, worker.rest()
         if code in (0, _REFUSED):  # the coordinator says on the driver why it refuses
@@ -248,7 +248,7 @@ def fit(
     """Train on the columns of a frame that ``start`` gives to workers. ``listen`` is where the coordinator listens, and the host by
     which workers find it. ``type_of`` gives the type of a column's labels, None where the frame does not say it."""
     if os.name == "nt":
-        raise OSError("workers of a cluster need descriptors that a process inherits, which Windows does not have; allowed is Linux or macOS")
+        raise OSError("workers of a cluster need descriptors that a process inherits, which Windows does not have; use Linux or macOS")
     target = LABEL if self.schema is None else self._columns_of_schema()[0]
     label = target if label is None else label
     if self.run_dir and _finished(Path(self.run_dir)):
@@ -261,7 +261,7 @@ def fit(
         spec, out, target, unit = self._plan(place, "-", names, None, said, options)
         missing = [name for name in (*names, label, *([unit] if unit else [])) if name not in columns]
         if missing:
-            raise ValueError(f"df: found no column {missing[0]!r}; allowed is a frame with the columns of features and label")
+            raise ValueError(f"df: found no column {missing[0]!r}; give a frame with the columns of features and label")
         del spec["data"]
         (place / "spec.yaml").write_text(_json(spec), encoding="utf-8")
         worker_spec = {name: spec[name] for name in ("model", "privacy", "accept_delta", "accept_dropped") if name in spec}
@@ -334,7 +334,7 @@ def _label(self: Any, like: np.dtype[Any] | None) -> tuple[dict[str, Any] | None
         try:
             low, high = map(float, self.target_range)
         except (TypeError, ValueError):
-            raise ValueError(f"target_range: found {self.target_range!r}; allowed is a pair of numbers (low, high)") from None
+            raise ValueError(f"target_range: found {self.target_range!r}; give a pair of numbers (low, high)") from None
         return {"min": low, "max": high}, None, options
     assert isinstance(self, SottoClassifier)
     if self.schema is not None:
@@ -352,9 +352,9 @@ def partitions(said: Any, most: int, what: str) -> int:
     if said is None:
         said = most
     if not isinstance(said, (int, np.integer)) or isinstance(said, bool) or said < 1:
-        raise ValueError(f"partitions: found {said!r}; allowed is a whole number above 0: how many workers hold the rows, which is public")
+        raise ValueError(f"partitions: found {said!r}; give a whole number above 0: how many workers hold the rows, which is public")
     if said > most:
-        raise ValueError(f"partitions: found {said}; allowed are at most {most}: all workers run at the same time, and {what}")
+        raise ValueError(f"partitions: found {said}; choose at most {most}, as all workers run at the same time, and {what}")
     return int(said)
 
 
@@ -364,7 +364,7 @@ def features(self: Any, columns: Sequence[str]) -> list[str]:
         found = [str(name) for name in self.features]
         twice = [name for name in found if found.count(name) > 1]
         if twice:
-            raise ValueError(f"features: found {twice[0]!r} twice; allowed is each column once")
+            raise ValueError(f"features: found {twice[0]!r} twice; name each column once")
         return found
     if isinstance(self.domain, Mapping):
         return [str(name) for name in self.domain]

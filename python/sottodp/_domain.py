@@ -30,11 +30,11 @@ def columns(domain: Domain | None, names: Sequence[str], features: Sequence[Any]
             raise ValueError(f"domain: nothing is said of the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}")
         return [_column(name, domain[name]) for name in names]
     if not hasattr(domain, "__len__") or isinstance(domain, str):
-        raise ValueError(f"domain: found {type(domain).__name__}; allowed is {_allowed(names)}")
+        raise ValueError(f"domain: found {type(domain).__name__}; give {_forms(names)}")
     if len(domain) == 2 and all(isinstance(end, numbers.Real) for end in domain):  # of all columns; True is a number, too
         return [_column(name, domain) for name in names]
     if len(domain) != len(names):
-        raise ValueError(f"domain: found {len(domain)} entries; allowed is {_allowed(names)}")
+        raise ValueError(f"domain: found {len(domain)} entries; give {_forms(names)}")
     return [_column(name, said) for name, said in zip(names, domain)]
 
 
@@ -54,10 +54,10 @@ def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.
     except pyarrow.ArrowNotImplementedError:
         raise ValueError(f"X: column {name!r} holds cells of the type {getattr(feature, 'dtype', 'object')}, which Arrow does not have; convert them to numbers, texts or dates") from None
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the error would quote a cell
-        raise ValueError(f"X: column {name!r}: found cells of several types; allowed are numbers, texts or dates alone") from None
+        raise ValueError(f"X: column {name!r}: found cells of several types; use numbers, texts or dates alone") from None
 
 
-def _allowed(names: Sequence[str]) -> str:
+def _forms(names: Sequence[str]) -> str:
     return f"(low, high), as many entries as features, {len(names)}, or a dict"
 
 
@@ -75,14 +75,14 @@ def _column(name: str, said: Any) -> dict[str, Any]:
         if len(kinds) != 1:
             raise ValueError(
                 f"domain: column {name!r}: found {', '.join(map(repr, more)) or 'nothing'}; "
-                "allowed is a dict with one of 'bounds', 'levels' and, for free text, 'dimension'"
+                "give a dict with one of 'bounds', 'levels' and, for free text, 'dimension'"
             )
         kind, said = kinds[0], more.pop(kinds[0])
         said = list(said) if isinstance(said, np.ndarray) else said
         fields = {"bounds": _DATE if _are_dates(said) else _NUMERIC, "levels": _CATEGORICAL, "dimension": _TEXT}[kind]
         wrong = [key for key in more if key not in fields]
         if wrong:
-            raise ValueError(f"domain: column {name!r}: found {wrong[0]!r}; allowed beside {kind!r} are {', '.join(fields)}")
+            raise ValueError(f"domain: column {name!r}: unknown {wrong[0]!r}; beside {kind!r}, choose from {', '.join(fields)}")
         if kind == "levels":
             return _categorical(name, said, more)
         if kind == "dimension":
@@ -125,7 +125,7 @@ def _levels(said: Any, name: str) -> list[Any]:
     occurring = categories is None or type(said).__name__ == "Categorical"
     found = [] if occurring else list(categories)
     if not found or isinstance(said, str):
-        raise ValueError(f"domain: column {name!r}: found no levels; allowed is a list of them: public levels have to be named")
+        raise ValueError(f"domain: column {name!r}: found no levels; list them, as public levels have to be named")
     return [plain([level])[0] for level in found]
 
 
@@ -134,7 +134,7 @@ def _categorical(name: str, said: Any, more: Mapping[str, Any]) -> dict[str, Any
     texts = [_text(level) for level in _levels(said, name)]
     ordered = more.get("ordered", getattr(said, "ordered", False))
     if not isinstance(ordered, (bool, np.bool_)) and ordered is not None:
-        raise ValueError(f"domain: column {name!r}: ordered: found {ordered!r}; allowed is True or False")
+        raise ValueError(f"domain: column {name!r}: ordered: found {ordered!r}; choose True or False")
     more = {key: _text(value) if key in ("missing", "unknown") else value for key, value in more.items() if key != "ordered"}
     return {"name": name, "type": "ordinal" if ordered else "categorical", "levels": texts, **more}
 
@@ -143,7 +143,7 @@ def _numeric(name: str, said: Any, more: Mapping[str, Any] | None = None) -> dic
     try:
         low, high = map(float, said)
     except (TypeError, ValueError):
-        raise ValueError(f"domain: column {name!r}: found {said!r}; allowed is (low, high), a list of levels, or a dict of either") from None
+        raise ValueError(f"domain: column {name!r}: found {said!r}; give (low, high), a list of levels, or a dict of either") from None
     return {"name": name, "type": "numeric", "min": low, "max": high, **(more or {})}
 
 

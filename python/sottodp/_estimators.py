@@ -191,7 +191,7 @@ class _Sotto(BaseEstimator):
             if self.random_state is not None:
                 spec["seed"] = _seed(self.random_state)
         elif self.random_state is not None:
-            raise ValueError("random_state: found it without lab=True; allowed is to leave it out: seeded noise protects nobody")
+            raise ValueError("random_state: found it without lab=True; leave it out, as seeded noise protects nobody")
         if self.schema is not None:
             spec["schema"] = str(Path(self.schema).absolute())
             target, unit = self._columns_of_schema()
@@ -203,7 +203,7 @@ class _Sotto(BaseEstimator):
             self._columns = schema["columns"][:-1]
             (work / "schema.yaml").write_text(_json(schema), encoding="utf-8")
         if target in names:
-            raise ValueError(f"X: found a column {target!r}, which is the label's name; allowed is X without its label")
+            raise ValueError(f"X: found a column {target!r}, which is the label's name; give X without its label")
         (work / "spec.yaml").write_text(_json(spec), encoding="utf-8")  # JSON is YAML
         return spec, out, target, unit
 
@@ -270,7 +270,7 @@ class _Sotto(BaseEstimator):
         """The columns of X and their names. A frame keeps its types if a schema or a dict says what they mean."""
         if self.schema is not None or isinstance(self.domain, dict):
             if not hasattr(X, "columns"):
-                raise ValueError("X: found no column names; allowed is a data frame, since a schema or a dict as domain names columns")
+                raise ValueError("X: found no column names; give a data frame, since a schema or a dict as domain names columns")
             names = [str(name) for name in X.columns]
             return [X[name] for name in X.columns], names
         names = [f"x{i}" for i in range(X.shape[1])]
@@ -288,9 +288,9 @@ class _Sotto(BaseEstimator):
                     "lab=True does so, for tables that need no protection"
                 )
         if self.rows is not None and (not isinstance(self.rows, numbers.Integral) or isinstance(self.rows, bool)):
-            raise ValueError(f"rows: found {self.rows!r}; allowed is a whole number above 0, about how many rows the table has")
+            raise ValueError(f"rows: found {self.rows!r}; give a whole number above 0, about how many rows the table has")
         if self.dataset is not None and (not isinstance(self.dataset, str) or not self.dataset):
-            raise ValueError(f"dataset: found {self.dataset!r}; allowed is the table's name in the ledger, as 'clinic'")
+            raise ValueError(f"dataset: found {self.dataset!r}; give the table's name in the ledger, as 'clinic'")
         columns = _domain.columns(self.domain, names, features or ())
         if self.hats is not None:
             for column in columns:
@@ -410,7 +410,7 @@ class _Sotto(BaseEstimator):
         target = LABEL if self.schema is None else self._columns_of_schema()[0]
         codes = self._codes(y)
         if len(codes) != len(features[0]):
-            raise ValueError(f"y: found {len(codes)} labels; allowed is one for each of the {len(features[0])} rows of X")
+            raise ValueError(f"y: found {len(codes)} labels; give one for each of the {len(features[0])} rows of X")
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as cells:
             work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
@@ -503,8 +503,8 @@ _WORDS = [
     (r"^privacy\.", ""),
     (r"^(method|model)\.name\b", r"\1"),
     (r"^(method|model)\.", r"\1_options: "),
-    (r'^unknown field ("[^"]*"); the fields of (method|model) are (?:name, )?', r"\2_options: found \1; allowed are "),
-    (r'^unknown field ("[^"]*"); the fields of disclosure are ', r"disclosure: found \1; allowed are "),
+    (r'^unknown field ("[^"]*"); the fields of (method|model) are (?:name, )?', r"\2_options: unknown \1; choose "),
+    (r'^unknown field ("[^"]*"); the fields of disclosure are ', r"disclosure: unknown \1; choose "),
     (r"^model: [a-z-]+: (a class weight is|class weights are) ", r"class_weight: \1 "),
     (r"^out: ", "run_dir: "),
     (r"^--([a-z]+): (\1: )?", r"\1: "),
@@ -515,7 +515,6 @@ _WORDS = [
     (r"--accept-dropped\b", "accept_dropped=True"),
 ]
 _DOMAIN_WORDS = [
-    ("rows: found more rows than that; allowed is exactly", "rows: found more rows than said; allowed is exactly"),
     ("a categorical column of the schema", "a categorical column of X"),
     (", the number in the schema, under replace-one", " under replace-one"),
     ("the levels in the schema", "the levels in domain"),
@@ -567,7 +566,7 @@ def _options(name: str, said: Mapping[str, Any] | None) -> dict[str, Any]:
     if said is None:
         return {}
     if not isinstance(said, Mapping):
-        raise ValueError(f"{name}: found {type(said).__name__}; allowed is a dict of fields and values")
+        raise ValueError(f"{name}: found {type(said).__name__}; give a dict of fields and values")
     return dict(said)
 
 
@@ -590,7 +589,7 @@ def _no_gaps() -> Iterator[None]:
         if "X contains NaN" not in str(error):
             raise
         raise ValueError(
-            "X: found NaN; allowed are numbers: let domain say what replaces it in a column, as {'bounds': (0, 9), 'missing': 4}, "
+            "X: found NaN where numbers should be; let domain say what replaces it in a column, as {'bounds': (0, 9), 'missing': 4}, "
             "or put sottodp.preprocessing.PublicImputer before"
         ) from None
 
@@ -841,7 +840,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         try:
             return pyarrow.array([order[v] for v in labels], pyarrow.string())
         except KeyError:
-            raise ValueError("y: found a label that is none of classes; allowed are the labels that classes lists") from None
+            raise ValueError("y: found a label that classes does not list; add it to classes, or correct the row") from None
 
     def _named(self, figures: dict[str, Any]) -> dict[str, Any]:
         labels = dict(zip(self._class_names, self.classes_.tolist()))
@@ -857,11 +856,11 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         if self.class_weight is not None:
             if not isinstance(self.class_weight, Mapping):
                 raise ValueError(
-                    f"class_weight: found {self.class_weight!r}; allowed is a dict of public numbers, as {{label: 5}}: balanced "
+                    f"class_weight: found {self.class_weight!r}; give a dict of public numbers, as {{label: 5}}: balanced "
                     "weights would count the rows of each class, which nobody charged"
                 )
             if "class_weights" in options:
-                raise ValueError("class_weight: found it beside model_options['class_weights']; allowed is one of them")
+                raise ValueError("class_weight: found it beside model_options['class_weights']; give one of them")
             options["class_weights"] = self.class_weight
         if self.schema is not None:  # the schema's own words, too
             order = {**{name: name for name in self._class_names}, **order}
@@ -984,7 +983,7 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         try:
             return np.asarray(y, dtype=float)
         except (TypeError, ValueError):  # the error would quote a label
-            raise ValueError("y: found what is no number; allowed are numbers") from None
+            raise ValueError("y: found what is no number; give numbers") from None
 
     def fit(self, X: ArrayLike, y: ArrayLike, **refused: Any) -> SottoRegressor:
         """Train on the rows of X with the numbers y, and charge the ledger.
@@ -1030,7 +1029,7 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
             try:
                 low, high = map(float, self.target_range)
             except (TypeError, ValueError):
-                raise ValueError(f"target_range: found {self.target_range!r}; allowed is a pair of numbers (low, high)") from None
+                raise ValueError(f"target_range: found {self.target_range!r}; give a pair of numbers (low, high)") from None
         elif self.lab:
             low, high = float(np.min(y)), float(np.max(y))
             if low == high:
@@ -1076,9 +1075,9 @@ def _of_classes(parameter: str, said: Mapping[Any, Any], order: Mapping[Any, str
     """The classes and numbers of a dict."""
     for name, value in said.items():
         if name not in order:
-            raise ValueError(f"{parameter}: found {name!r}; allowed are the classes {', '.join(map(repr, order))}")
+            raise ValueError(f"{parameter}: found {name!r}; choose from the classes {', '.join(map(repr, order))}")
         if not isinstance(value, numbers.Real):
-            raise ValueError(f"{parameter}: found {value!r} for {name!r}; allowed is a number")
+            raise ValueError(f"{parameter}: found {value!r} for {name!r}; give a number")
         yield name, value
 
 
@@ -1086,11 +1085,11 @@ def refuse(arguments: Mapping[str, Any]) -> None:
     """Other arguments of fit than X and y."""
     if "sample_weight" in arguments:
         raise ValueError(
-            "sample_weight: found it; allowed is class_weight, as {label: 5}: what a row may add has one public bound, "
+            "sample_weight: found it; use class_weight instead, as {label: 5}: what a row may add has one public bound, "
             "and weights of rows may depend on what is private"
         )
     if arguments:
-        raise TypeError(f"fit: found {', '.join(arguments)}; allowed are X and y")
+        raise TypeError(f"fit: found {', '.join(arguments)}; give only X and y")
 
 
 def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
@@ -1099,7 +1098,7 @@ def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         columns = [str(name) for name in getattr(X, "columns", ())]
         for name in columns:
             if columns.count(name) > 1:
-                raise ValueError(f"X: found the column {name!r} a second time; allowed is each of them once")
+                raise ValueError(f"X: found the column {name!r} a second time; give each column once")
         validate_data(self, X, skip_check_array=True)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -1107,7 +1106,7 @@ def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
         if len(X) == 0:
             raise ValueError("X: has no rows; a fit needs rows")
         if len(X) != len(y):
-            raise ValueError(f"y: found {len(y)} labels; allowed is one for each of the {len(X)} rows of X")
+            raise ValueError(f"y: found {len(y)} labels; give one for each of the {len(X)} rows of X")
         return X, y
     try:
         with _no_gaps():

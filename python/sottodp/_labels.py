@@ -52,7 +52,7 @@ def array(y: Any, missing: bool = False) -> NDArray[Any]:
 def listed(said: Any) -> list[Any]:
     """The labels that the parameter ``classes`` lists, as Python's own values of one kind."""
     if isinstance(said, (str, bytes, Mapping)) or not hasattr(said, "__len__") or np.ndim(np.asarray(said, dtype=object)) != 1:
-        raise ValueError(f"classes: found {said!r}; allowed is a list of two labels or more, each of them once")
+        raise ValueError(f"classes: found {said!r}; give a list of two labels or more, each of them once")
     values = [value.item() if isinstance(value, np.generic) else value for value in _domain.plain(said)]
     wrong = [value for value in values if not _kind(value)]
     if wrong:
@@ -61,7 +61,7 @@ def listed(said: Any) -> list[Any]:
     if len(kinds) > 1:
         raise ValueError(f"classes: mixes {' and '.join(kinds)}; give all classes the type of y")
     if len(values) < 2 or len(set(values)) < len(values):
-        raise ValueError(f"classes: found {said!r}; allowed is a list of two labels or more, each of them once")
+        raise ValueError(f"classes: found {said!r}; give a list of two labels or more, each of them once")
     return values
 
 

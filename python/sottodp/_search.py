@@ -102,12 +102,12 @@ class SottoSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         refuse(refused)
         if not isinstance(self.estimator, (SottoClassifier, SottoRegressor)):
-            raise ValueError(f"estimator: found {type(self.estimator).__name__}; allowed is a SottoClassifier or a SottoRegressor")
+            raise ValueError(f"estimator: found {type(self.estimator).__name__}; give a SottoClassifier or a SottoRegressor")
         best = clone(self.estimator)
         if best.lab:
-            raise ValueError("estimator: found lab=True; allowed is an estimator with a budget: without protection a GridSearchCV does")
+            raise ValueError("estimator: found lab=True; give an estimator with a budget: without protection a GridSearchCV does")
         if best.method != "auto" or best.method_options:
-            raise ValueError("estimator: found a method of its own; allowed is to name methods here")
+            raise ValueError("estimator: found a method of its own; name methods here instead")
         best._search = {"mean": self.mean, "loss_bound": self.loss_bound, "methods": list(self.methods)}
         best.fit(X, y)
         self.best_estimator_, self.guarantee_ = best, best.guarantee_

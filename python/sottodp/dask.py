@@ -69,7 +69,7 @@ def check(client: Any) -> tuple[str, list[str]]:
     about = client.scheduler_info(n_workers=-1)
     address, workers = str(about["address"]), [str(one) for one in about["workers"]]
     if not workers:
-        raise ValueError("the Dask cluster has no workers; allowed is one or more")
+        raise ValueError("the Dask cluster has no workers; start one or more")
     wrong = []
     if not address.startswith("inproc"):
         if not all(one.startswith("tls://") for one in [address, *workers]):
@@ -107,7 +107,7 @@ class _Futures:
         elif chosen.npartitions != work.count:
             chosen = chosen.repartition(npartitions=work.count)
         if chosen.npartitions != work.count:
-            raise ValueError(f"partitions: Dask makes {chosen.npartitions} of this collection, not {work.count}; allowed is one whose partitions it can divide")
+            raise ValueError(f"partitions: Dask makes {chosen.npartitions} of this collection, not {work.count}; use one whose partitions it can divide")
         self._parts = client.compute(chosen.to_delayed())
         self._again = 0
         self._alone = 0.0  # since when a shard has no Dask worker
@@ -139,7 +139,7 @@ class _Futures:
             elif self._at[shard] not in alive and not self._free():
                 self._alone = self._alone or time.monotonic()
                 if time.monotonic() > self._alone + _PATIENT:
-                    return _cluster.Ended(shard, 1, f"its Dask worker was lost, and no other was free in {_PATIENT} seconds; allowed is one for each shard")
+                    return _cluster.Ended(shard, 1, f"its Dask worker was lost, and no other was free in {_PATIENT} seconds; each shard needs one")
             elif self._at[shard] not in alive:
                 self._alone = 0
                 if self._again == _AGAIN:

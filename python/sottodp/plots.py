@@ -68,7 +68,7 @@ def plot_effects(estimator: SottoClassifier | SottoRegressor, column: str, ax: A
     lines = [line for line in estimator.effects() if line["column"] == column]
     if not lines:
         known = dict.fromkeys(line["column"] for line in estimator.effects())
-        raise ValueError(f"column: found {column!r}; allowed are {', '.join(map(repr, known))}")
+        raise ValueError(f"column: found {column!r}; choose {', '.join(map(repr, known))}")
     effect = np.asarray([line["effect"] for line in lines])
     band = None
     if all(line["low"] is not None for line in lines):
@@ -170,7 +170,7 @@ def plot_privacy_profile(guarantee: Guarantee, ax: Any = None) -> Any:
     """
     _protects(guarantee)
     if guarantee.mu is None:
-        raise ValueError("guarantee: found one without μ; allowed is one with it: without μ its ε is known at its own δ alone")
+        raise ValueError("guarantee: found one without μ, whose ε is known at its own δ alone; give one with μ")
     outside = guarantee.outside or 0
     delta = np.geomspace(max(1e-12, 2 * outside), 0.1, 200)
     ax = _axes(ax)
@@ -184,9 +184,9 @@ def plot_privacy_profile(guarantee: Guarantee, ax: Any = None) -> Any:
 
 def _protects(guarantee: Guarantee) -> None:
     if not isinstance(guarantee, Guarantee):
-        raise ValueError(f"guarantee: found {type(guarantee).__name__}; allowed is the guarantee_ of a fitted estimator")
+        raise ValueError(f"guarantee: found {type(guarantee).__name__}; give the guarantee_ of a fitted estimator")
     if guarantee.lab:
-        raise ValueError("guarantee: found that of a lab run, which promises nothing; allowed is that of a fit with a budget")
+        raise ValueError("guarantee: found that of a lab run, which promises nothing; give that of a fit with a budget")
 
 
 def _true_positives(guarantee: Guarantee, fpr: NDArray[np.float64]) -> NDArray[np.float64]:

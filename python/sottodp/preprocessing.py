@@ -75,7 +75,7 @@ class _Public(TransformerMixin, BaseEstimator):
     def _each(self, name: str, value: Any) -> Any:
         """One entry for each column."""
         if len(value) != self.n_features_in_:
-            raise ValueError(f"{name}: found {len(value)} entries; allowed is one for each of {self.n_features_in_} columns")
+            raise ValueError(f"{name}: found {len(value)} entries; give one for each of {self.n_features_in_} columns")
         return value
 
     def __sklearn_tags__(self) -> Any:
@@ -105,18 +105,18 @@ class PublicScaler(OneToOneFeatureMixin, _Public):
         self.bounds = bounds
 
     def _public(self) -> None:
-        allowed = "allowed are pairs (low, high) of numbers with low below high"
+        wanted = "give pairs (low, high) of numbers with low below high"
         try:
             bounds = np.asarray(self.bounds, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}") from None
+            raise ValueError(f"bounds: found {self.bounds!r}; {wanted}") from None
         if bounds.ndim == 0:
-            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}")
+            raise ValueError(f"bounds: found {self.bounds!r}; {wanted}")
         if bounds.shape == (2,):
             bounds = np.tile(bounds, (self.n_features_in_, 1))
         bounds = np.asarray(self._each("bounds", bounds))
         if bounds.shape[1:] != (2,) or not (bounds[:, 0] < bounds[:, 1]).all() or not np.isfinite(bounds).all():
-            raise ValueError(f"bounds: found {self.bounds!r}; {allowed}")
+            raise ValueError(f"bounds: found {self.bounds!r}; {wanted}")
         self.bounds_ = bounds
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -168,10 +168,10 @@ class PublicImputer(OneToOneFeatureMixin, _Public):
         try:
             values = np.asarray(self.values, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(f"values: found {self.values!r}; allowed are numbers") from None
+            raise ValueError(f"values: found {self.values!r}; give numbers") from None
         values = np.full(self.n_features_in_, values) if values.ndim == 0 else np.asarray(self._each("values", values))
         if not np.isfinite(values).all():
-            raise ValueError(f"values: found {self.values!r}; allowed are finite numbers")
+            raise ValueError(f"values: found {self.values!r}; give finite numbers")
         self.values_ = values
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -221,7 +221,7 @@ class PublicEncoder(_Public):
     def _public(self) -> None:
         levels = [list(column) for column in self._each("levels", self.levels)]
         if any(len(set(column)) != len(column) or not column for column in levels):
-            raise ValueError(f"levels: found {self.levels!r}; allowed are lists of different levels, at least one of each column")
+            raise ValueError(f"levels: found {self.levels!r}; give lists of different levels, at least one for each column")
         self.levels_ = levels
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:

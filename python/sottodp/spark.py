@@ -37,7 +37,7 @@ class _Spark:
     def _fit_frame(self, df: Any) -> None:
         session = df.sparkSession
         if not hasattr(session, "sparkContext") or not hasattr(df, "mapInArrow"):
-            raise ValueError("df: found a frame of Spark Connect or of an earlier version; allowed is one of a classic session of Spark 3.5 or later")
+            raise ValueError("df: found a frame of Spark Connect or of an earlier version; use one of a classic session of Spark 3.5 or later")
         context = session.sparkContext
         check(context.master, context.getConf().get, str(context.version))
         count = _cluster.partitions(self.partitions, _slots(context), "so many tasks Spark runs at once")
@@ -100,7 +100,7 @@ def check(master: str, get: Callable[[str, str], str], version: str) -> None:
             wrong.append(f"{name}={want}")
     if wrong:
         raise ValueError(
-            f"the Spark session lacks {', '.join(wrong)}; allowed is a session that was started with all of them: the key of the "
+            f"the Spark session lacks {', '.join(wrong)}; start a session with all of them: the key of the "
             "workers and rows travel between its processes, and a second copy of a task would be a second worker"
         )
 

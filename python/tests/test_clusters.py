@@ -114,7 +114,7 @@ def test_rows_that_do_not_fit(barrier):
         fit(classifier(), rows, lambda work, partitions: Threads(work, partitions, barrier))
     assert "secret" not in str(found.value)
     rows = parts(frame().assign(ill="secret"), 450)
-    with pytest.raises(sottodp.SottoError, match=r"^partition \d of 2: label: column 'ill': found a label that is none of classes") as found:
+    with pytest.raises(sottodp.SottoError, match=r"^partition \d of 2: label: column 'ill': found a label that classes does not list") as found:
         fit(classifier(), rows)
     assert "secret" not in str(found.value)
 
@@ -160,7 +160,7 @@ def test_what_is_said_wrongly():
         model = sottodp.spark.SottoClassifier(label="ill", **{**SAID, "classes": [False, True], **more})
         with pytest.raises((ValueError, sottodp.SottoError), match=text):
             fit(model, parts(frame()))
-    with pytest.raises(ValueError, match="partitions: found 3; allowed are at most 2"):
+    with pytest.raises(ValueError, match="partitions: found 3; choose at most 2"):
         _cluster.partitions(3, 2, "so many workers the cluster has")
     with pytest.raises(ValueError, match="label: must be said"):
         _cluster.label(sottodp.spark.SottoClassifier())
@@ -171,7 +171,7 @@ def test_sessions_are_checked():
     sottodp.spark.check("spark://host:7077", lambda name, default: good.get(name, default), "3.5.9")
     sottodp.spark.check("local[2]", lambda name, default: default, "4.1.4")
     for master in ("local-cluster[2,1,1024]", "yarn", "k8s://host", "spark://host:7077"):
-        with pytest.raises(ValueError, match="spark.authenticate=true, spark.network.crypto.enabled=true, spark.io.encryption.enabled=true; allowed"):
+        with pytest.raises(ValueError, match="spark.authenticate=true, spark.network.crypto.enabled=true, spark.io.encryption.enabled=true; start"):
             sottodp.spark.check(master, lambda name, default: default, "4.1.4")
     for name, value in good.items():
         bad = {**good, name: "true" if value == "false" else "false"}

@@ -182,7 +182,7 @@ def test_bumps_fit_what_is_no_line():
     other = np.random.default_rng(2).uniform(-1, 1, (4000, 2))
     truth = np.abs(other[:, 0]) > 0.5
     assert line.fit(X, y).score(other, truth) < 0.7 and curve.fit(X, y).score(other, truth) > 0.9
-    with pytest.raises(ValueError, match="hats: found 1; allowed is a whole number from 2 to 64"):
+    with pytest.raises(ValueError, match="hats: found 1; write a whole number from 2 to 64"):
         clone(curve).set_params(hats=1).fit(X, y)
 
 
@@ -241,7 +241,7 @@ def test_class_and_sample_weights():
     assert heavy.predict(X).sum() > plain.predict(X).sum()
     with pytest.raises(ValueError, match="class_weight: found 'balanced'.*nobody charged"):
         public(class_weight="balanced").fit(X, y > 0)
-    with pytest.raises(ValueError, match="sample_weight: found it; allowed is class_weight"):
+    with pytest.raises(ValueError, match="sample_weight: found it; use class_weight"):
         public().fit(X, y > 0, sample_weight=np.ones(400))
 
 
@@ -254,38 +254,38 @@ WRONG = [
     ({"epsilon": "one"}, None, None, 'epsilon: found "one"'),
     ({"delta": 2}, None, None, "delta: found 2"),
     ({"adjacency": "swap"}, None, None, 'adjacency: found "swap"'),
-    ({"rows": "many"}, None, None, "rows: found 'many'; allowed is a whole number"),
-    ({"rows": 399, "adjacency": "replace-one"}, None, None, "X: rows: found more rows than said; allowed is exactly 399"),
-    ({"dataset": ""}, None, None, "dataset: found ''; allowed is the table's name"),
+    ({"rows": "many"}, None, None, "rows: found 'many'; give a whole number"),
+    ({"rows": 399, "adjacency": "replace-one"}, None, None, "X: rows: found more rows; expected exactly 399"),
+    ({"dataset": ""}, None, None, "dataset: found ''; give the table's name"),
     ({"domain": (1, -1)}, None, None, "domain: column 'x0': max: found -1"),
-    ({"domain": [(-1, 1)] * 2}, None, None, "domain: found 2 entries; allowed is"),
-    ({"domain": "0-1"}, None, None, "domain: found str; allowed is (low, high)"),
-    ({"domain": DOMAIN}, None, None, "X: found no column names; allowed is a data frame"),
+    ({"domain": [(-1, 1)] * 2}, None, None, "domain: found 2 entries; give"),
+    ({"domain": "0-1"}, None, None, "domain: found str; give (low, high)"),
+    ({"domain": DOMAIN}, None, None, "X: found no column names; give a data frame"),
     ({"domain": {**DOMAIN, "sex": ["f", "f", "m"]}}, FRAME, None, "domain: column 'sex': levels[1]: found \"f\" a second time"),
     ({"domain": {**DOMAIN, "sex": ["f", "x"]}}, FRAME, None, "X: row 2: column sex: found a level that domain does not list"),
     ({"domain": {**DOMAIN, "sex": (0, 1)}}, FRAME, None, "X: row 1: column sex: found text that is not a number"),
-    ({"domain": {**DOMAIN, "age": {"bounds": (-1, 1), "mising": 0}}}, FRAME, None, "domain: column 'age': found 'mising'; allowed beside 'bounds' are missing"),
-    ({"domain": {**DOMAIN, "age": {"bounds": (-1, 1), "missing": 7}}}, FRAME, None, "domain: column 'age': missing: found \"7\"; allowed is"),
-    ({"domain": DOMAIN}, FRAME.assign(age=[1, "a secret"] * 200), None, "X: column 'age': found cells of several types; allowed are"),
-    ({"domain": DOMAIN}, pd.concat([FRAME, FRAME], axis=1), None, "X: found the column 'age' a second time; allowed is"),
-    ({"domain": DOMAIN}, FRAME, [True] * 10, "y: found 10 labels; allowed is one for each of the 400 rows"),
-    ({}, np.full((400, 3), np.nan), None, "X: found NaN; allowed are numbers: let domain say what replaces it"),
+    ({"domain": {**DOMAIN, "age": {"bounds": (-1, 1), "mising": 0}}}, FRAME, None, "domain: column 'age': unknown 'mising'; beside 'bounds', choose from missing"),
+    ({"domain": {**DOMAIN, "age": {"bounds": (-1, 1), "missing": 7}}}, FRAME, None, "domain: column 'age': missing: found \"7\"; write"),
+    ({"domain": DOMAIN}, FRAME.assign(age=[1, "a secret"] * 200), None, "X: column 'age': found cells of several types; use"),
+    ({"domain": DOMAIN}, pd.concat([FRAME, FRAME], axis=1), None, "X: found the column 'age' a second time; give"),
+    ({"domain": DOMAIN}, FRAME, [True] * 10, "y: found 10 labels; give one for each of the 400 rows"),
+    ({}, np.full((400, 3), np.nan), None, "X: found NaN where numbers should be; let domain say what replaces it"),
     ({}, None, ["a secret"] * 400, "y: its labels are texts, and classes lists truth values; give both the same type"),
-    ({"classes": [1, 1]}, None, None, "classes: found [1, 1]; allowed is a list of two labels"),
+    ({"classes": [1, 1]}, None, None, "classes: found [1, 1]; give a list of two labels"),
     ({"model": "forest"}, None, None, 'model: unknown model "forest"; choose logistic'),
-    ({"model_options": {"l3": 1}}, None, None, 'model_options: found "l3"; allowed are l2'),
-    ({"model_options": {"threshold": {"x": 0.2}}}, None, None, "model_options: threshold: found 'x'; allowed are the classes False, True"),
+    ({"model_options": {"l3": 1}}, None, None, 'model_options: unknown "l3"; choose l2'),
+    ({"model_options": {"threshold": {"x": 0.2}}}, None, None, "model_options: threshold: found 'x'; choose from the classes False, True"),
     ({"method": "nope"}, None, None, 'method: unknown method "nope"; choose auto'),
     ({"method": "sgd", "method_options": {"steps": -3}}, None, None, "method_options: steps: found -3"),
-    ({"method": "sgd", "method_options": {"stepz": 3}}, None, None, 'method_options: found "stepz"; allowed are steps'),
-    ({"hats": "many"}, None, None, 'hats: found "many"; allowed is'),
+    ({"method": "sgd", "method_options": {"stepz": 3}}, None, None, 'method_options: unknown "stepz"; choose steps'),
+    ({"hats": "many"}, None, None, 'hats: found "many"; write'),
     ({"row_scaling": "what"}, None, None, 'row_scaling: found "what"'),
-    ({"class_weight": {"x": 1}}, None, None, "class_weight: found 'x'; allowed are the classes False, True"),
+    ({"class_weight": {"x": 1}}, None, None, "class_weight: found 'x'; choose from the classes False, True"),
     ({"class_weight": {True: -1}}, None, None, "class_weight: a class weight is -1; write finite numbers above 0"),
     ({"run_dir": CLINIC}, None, None, "run_dir: "),
     ({"schema": "none.yaml"}, FRAME, None, "schema: none.yaml: found no file to read"),
-    ({"disclosure": {"purpos": ""}}, None, None, 'disclosure: found "purpos"; allowed are purpose'),
-    ({"random_state": 1}, None, None, "random_state: found it without lab=True; allowed is to leave it out"),
+    ({"disclosure": {"purpos": ""}}, None, None, 'disclosure: unknown "purpos"; choose purpose'),
+    ({"random_state": 1}, None, None, "random_state: found it without lab=True; leave it out"),
 ]
 
 
@@ -301,11 +301,11 @@ def test_errors_name_parameters(given, X, y, message):
 def test_errors_of_a_regression_quote_no_number():
     X, y = table()
     r = SottoRegressor(4, 1e-5, "add-or-remove", domain=(-1, 1), target_range=(4, -4), rows=400, dataset="numbers")
-    with pytest.raises(ValueError, match="^target_range: max: found -4; allowed is a number above min"):
+    with pytest.raises(ValueError, match="^target_range: max: found -4; write a number above min"):
         r.fit(X, y)
-    with pytest.raises(ValueError, match="^target_range: found 'wide'; allowed is a pair"):
+    with pytest.raises(ValueError, match="^target_range: found 'wide'; give a pair"):
         clone(r).set_params(target_range="wide").fit(X, y)
-    with pytest.raises(ValueError, match="^y: found what is no number; allowed are numbers$"):
+    with pytest.raises(ValueError, match="^y: found what is no number; give numbers$"):
         clone(r).set_params(target_range=(-4, 4)).fit(X, ["a secret"] * 400)
 
 
@@ -340,7 +340,7 @@ def test_public_encoder():
     frame = pd.DataFrame({"a": ["yes", "other"], "b": [3, 1]})
     assert encoder.fit_transform(frame).tolist() == [[0, 1, 0, 0, 1], [0, 0, 1, 0, 0]]
     assert list(encoder.get_feature_names_out()) == ["a_no", "a_yes", "b_1", "b_2", "b_3"]
-    with pytest.raises(ValueError, match="levels: found 1 entries; allowed is one for each of 2 columns"):
+    with pytest.raises(ValueError, match="levels: found 1 entries; give one for each of 2 columns"):
         preprocessing.PublicEncoder([["no"]]).fit(frame)
 
 
@@ -368,7 +368,7 @@ def test_pictures():
     c = public(rows=4000, hats=4).fit(X, y > 0)
     curve = plots.plot_effects(c, "x0")
     assert curve.get_xlabel() == "x0" and len(curve.lines) == 2 and len(curve.collections) == 1
-    with pytest.raises(ValueError, match="column: found 'x9'; allowed are 'x0', 'x1', 'x2'"):
+    with pytest.raises(ValueError, match="column: found 'x9'; choose 'x0', 'x1', 'x2'"):
         plots.plot_effects(c, "x9")
     g = c.guarantee_
     fpr, tpr = plots.plot_trade_off(g).lines[0].get_data()
@@ -468,7 +468,7 @@ def test_scores_of_protected_rows():
         make_pipeline(FunctionTransformer(), c).score(X, y > 0)
     with pytest.raises(errors.ContentProtectedError, match=ADVICE):  # of another dataset, with names
         public(dataset="other", domain={name: (-1, 1) for name in "abc"}).fit(pd.DataFrame(held, columns=list("abc")), truth > 0).score(pd.DataFrame(held, columns=list("abc")), truth > 0)
-    with pytest.raises(ValueError, match="^y: found a label that is none of classes"):
+    with pytest.raises(ValueError, match="^y: found a label that classes does not list"):
         c.score(held, [2] * 400)
     number = SottoRegressor(4, 1e-5, "add-or-remove", domain={name: (-1, 1) for name in "abc"}, target_range=(-4, 4), rows=400, dataset="numbers")
     other, target = table(seed=3)
@@ -552,7 +552,7 @@ def test_mistakes_are_value_errors():
     X, y = table()
     with pytest.raises(ValueError, match="epsilon"):
         public(epsilon=-1).fit(X, y > 0)
-    with pytest.raises(ValueError, match="none of classes"):
+    with pytest.raises(ValueError, match="a label that classes does not list"):
         public().fit(X, np.where(y > 0, 2, 1))
 
 

@@ -104,7 +104,7 @@ def test_missing_values_follow_the_rule(library):
     assert len(np.unique(p[GAP])) == 1 and p[Y & ~GAP].min() > p[~Y & ~GAP].max()  # the rows with gaps are all the same
     for name in columns:
         without = {key: value for key, value in domain[name].items() if key != "missing"}
-        with pytest.raises(ValueError, match=rf"^X: row (1|4): column {name}: found a missing value; allowed is .* in domain"):
+        with pytest.raises(ValueError, match=rf"^X: row (1|4): column {name}: found a missing value; expected .* in domain"):
             estimator({**domain, name: without}, "gaps").fit(X, Y)
 
 
@@ -122,7 +122,7 @@ def test_levels_by_type():
         c = estimator({"c": said}, "days").fit(pd.DataFrame({"c": [d or pd.Timestamp("2024-07-01") for d in DAYS]}), Y)
         assert list(c.coef_names_) == ["c", "(intercept)"]
     for said in (pd.CategoricalDtype(), pl.Categorical(), []):
-        with pytest.raises(ValueError, match="^domain: column 'c': found no levels; allowed is a list of them"):
+        with pytest.raises(ValueError, match="^domain: column 'c': found no levels; list them"):
             estimator({"c": {"levels": said}}, "none").fit(pd.DataFrame({"c": Y}), Y)
     with pytest.raises(ValueError, match="^domain: column 'c': found no levels"):
         estimator({"c": pl.Series(TEXTS, dtype=pl.Categorical).dtype}, "none").fit(pl.DataFrame({"c": TEXTS}), Y)

@@ -198,14 +198,14 @@ REFUSED = [
     ([1, "a"], of(["1", "a"]), "classes: mixes numbers and texts; give all classes the type of y"),
     ([True, "True"], of(TRUTHS), "classes: mixes texts and truth values"),
     ([True, 2], of([1, 2]), "classes: mixes numbers and truth values"),
-    ([1, 1.0], of([1, 2]), "classes: found [1, 1.0]; allowed is a list of two labels or more, each of them once"),
+    ([1, 1.0], of([1, 2]), "classes: found [1, 1.0]; give a list of two labels or more, each of them once"),
     ([0, NAN], of([0, 1]), "classes: nan cannot be a label; list texts, whole numbers or truth values"),
     ([0, 0.5], of([0, 1]), "classes: 0.5 cannot be a label"),
     ([None, "a"], of(["a", "b"]), "classes: None cannot be a label"),
     ([b"a", b"b"], of(["a", "b"]), "classes: b'a' cannot be a label"),
-    ([[1], [2]], of([1, 2]), "classes: found [[1], [2]]; allowed is a list"),
-    ("ab", of(["a", "b"]), "classes: found 'ab'; allowed is a list"),
-    (["a"], of(["a", "b"]), "classes: found ['a']; allowed is a list of two"),
+    ([[1], [2]], of([1, 2]), "classes: found [[1], [2]]; give a list"),
+    ("ab", of(["a", "b"]), "classes: found 'ab'; give a list"),
+    (["a"], of(["a", "b"]), "classes: found ['a']; give a list of two"),
     ([0, 300], np.array(of([0, 1]), dtype=np.int8), "classes: the class 300 cannot be a label of y, whose type is int8"),
     ([0, 2], of(TRUTHS), "classes: the class 2 cannot be a label of y, whose type is bool"),
     ([-1, 1], np.array(of([0, 1]), dtype=np.uint8), "classes: the class -1 cannot be a label of y, whose type is uint8"),
@@ -221,7 +221,7 @@ REFUSED = [
     (["a", "b"], np.array(of([b"a", b"b"])), "y: has labels of the type |S1; give texts, whole numbers or truth values"),
     ([0, 1], np.array(of([0j, 1j])), "y: has complex numbers as labels; give texts"),
     ([0, 1], np.array(of(["2020-01-01", "2021-01-01"]), dtype="datetime64[D]"), "y: has labels of the type datetime64[D]; give texts"),
-    (["a", "b"], of(["a", "secret"]), "y: found a label that is none of classes"),
+    (["a", "b"], of(["a", "secret"]), "y: found a label that classes does not list"),
 ]
 
 

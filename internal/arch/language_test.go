@@ -28,9 +28,11 @@ var (
 		`aria-labelledby`,              // HTML
 		`\bcolour\b`, `neighbour\.csv`, // a column and a file of tests
 	}, "|"))
+	// allows is an error that says what is allowed; it says what to do: write, choose, use, leave it out.
+	allows = regexp.MustCompile("[\"`'].*(; allowed|\\ballowed (is|are)\\b)")
 )
 
-// TestLanguage checks words and spelling of Go, YAML, shell and Python files, outside of testdata.
+// TestLanguage checks words and spelling of Go, YAML, shell and Python files, outside of testdata, and errors of product code.
 func TestLanguage(t *testing.T) {
 	own := []string{"internal/arch/language_test.go", "docs/language_test.go"} // list the words
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -50,6 +52,13 @@ func TestLanguage(t *testing.T) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
+		}
+		errs := !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "python/tests/") &&
+			filepath.Dir(name) != "run" // its errors are rewritten with its code
+		for i, line := range strings.Split(string(text), "\n") {
+			if errs && allows.MatchString(line) {
+				t.Errorf("%s:%d: write what to do instead of what is allowed", name, i+1)
+			}
 		}
 		if in := strings.ToLower(string(text)); !slices.ContainsFunc(slices.Concat(plainer, british), func(w string) bool { return strings.Contains(in, w) }) {
 			return nil

@@ -37,6 +37,14 @@ func (a Adjacency) String() string {
 // Valid says whether a is one of the known relations.
 func (a Adjacency) Valid() bool { return a == AddRemove || a == ReplaceOne }
 
+// Validate says which relations there are if a is none of them.
+func (a Adjacency) Validate() error {
+	if a.Valid() {
+		return nil
+	}
+	return fmt.Errorf("adjacency: none given; choose %q or %q", AddRemove, ReplaceOne)
+}
+
 // ParseAdjacency reads "add-or-remove" or "replace-one".
 func ParseAdjacency(s string) (Adjacency, error) {
 	for a, name := range adjacencyNames {
@@ -76,10 +84,8 @@ func (b Budget) Validate() error {
 		return fmt.Errorf("epsilon: found %v; choose a number above 0", b.Epsilon)
 	case !(b.Delta >= 0) || b.Delta >= 1:
 		return fmt.Errorf("delta: found %v; choose a number of 0 or more and below 1", b.Delta)
-	case !b.Adjacency.Valid():
-		return fmt.Errorf("adjacency: none given; choose %q or %q", AddRemove, ReplaceOne)
 	}
-	return nil
+	return b.Adjacency.Validate()
 }
 
 func (b Budget) String() string {

@@ -87,8 +87,8 @@ func check(e privacy.Event, adj privacy.Adjacency) error {
 	if err := e.Validate(); err != nil {
 		return fmt.Errorf("account: %w", err)
 	}
-	if !adj.Valid() {
-		return fmt.Errorf("account: no neighboring relation given; choose %q or %q", privacy.AddRemove, privacy.ReplaceOne)
+	if err := adj.Validate(); err != nil {
+		return fmt.Errorf("account: %w", err)
 	}
 	return nil
 }

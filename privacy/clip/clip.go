@@ -205,7 +205,7 @@ func Sensitivity(bound float64, adj privacy.Adjacency) (float64, error) {
 	case privacy.ReplaceOne:
 		s *= 2
 	default:
-		return 0, fmt.Errorf("sensitivity: adjacency is %v; choose %q or %q", adj, privacy.AddRemove, privacy.ReplaceOne)
+		return 0, fmt.Errorf("sensitivity: %w", adj.Validate())
 	}
 	if !(s > 0) || math.IsInf(s, 1) {
 		return 0, fmt.Errorf("sensitivity: bound is %v; choose a finite number above 0", bound)

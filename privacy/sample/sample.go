@@ -99,8 +99,8 @@ func (p Poisson) validate() error {
 }
 
 func checkAdjacency(adj privacy.Adjacency) error {
-	if !adj.Valid() {
-		return fmt.Errorf("sample: adjacency is %v; choose %q or %q", adj, privacy.AddRemove, privacy.ReplaceOne)
+	if err := adj.Validate(); err != nil {
+		return fmt.Errorf("sample: %w", err)
 	}
 	return nil
 }

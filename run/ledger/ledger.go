@@ -885,8 +885,8 @@ func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (data
 	if err := cmp.Or(validName("dataset", name), validName("unit", facts.Unit)); err != nil {
 		return dataset{}, err
 	}
-	if !facts.Adjacency.Valid() {
-		return dataset{}, fmt.Errorf("dataset %q: adjacency is missing; choose %q or %q", name, privacy.AddRemove, privacy.ReplaceOne)
+	if err := facts.Adjacency.Validate(); err != nil {
+		return dataset{}, fmt.Errorf("dataset %q: %w", name, err)
 	}
 	d, err := w.dataset(name)
 	if err != nil {

@@ -35,7 +35,7 @@ number over the columns of a table, and follows from the model alone.`,
 			}
 			outPath = cmp.Or(outPath, map[string]string{"onnx": "model.onnx", "csv": "effects.csv"}[form])
 			if st, err := os.Stat(outPath); err == nil && st.Mode().IsRegular() {
-				return usageError("--out: %s exists; give a new file", outPath)
+				return outExists(outPath)
 			}
 			m, err := run.LoadModel(args[0])
 			if err != nil {

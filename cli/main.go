@@ -123,6 +123,9 @@ func usageError(format string, args ...any) error {
 	return &run.InputError{Err: fmt.Errorf(format, args...)}
 }
 
+// outExists refuses to write over the file at path.
+func outExists(path string) error { return usageError("--out: %s exists; give a new file", path) }
+
 // args makes cobra's argument checks end with exit code 2.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, a []string) error {

@@ -114,7 +114,7 @@ secret: send it to the owner over a confidential channel.`,
 				return err
 			}
 			if _, err := os.Lstat(out); err == nil {
-				return usageError("--out: %s exists; give a new file", out)
+				return outExists(out)
 			}
 			credentials, err := o.Invite(owner, time.Duration(days)*24*time.Hour)
 			if err != nil {

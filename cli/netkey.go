@@ -33,7 +33,7 @@ sotto net init. An owner that loses its key needs a new network.`,
 			public := out + transport.RequestSuffix
 			for _, path := range []string{out, public} {
 				if _, err := os.Lstat(path); err == nil {
-					return usageError("--out: %s exists; give a new file", path)
+					return outExists(path)
 				}
 			}
 			key, err := transport.NewOwnerKey(args[0])

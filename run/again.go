@@ -100,7 +100,7 @@ func sameRun(j *Job, info *runlog.Info) error {
 	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
 	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config)) // last: its noise follows from the budget
 	if other != "" {
-		return inputError(j.Spec.Place("out"), "out: %s holds a run with another %s than this spec; allowed is a new directory, or `sotto fit --resume %s` for that run", j.Spec.Out, other, j.Spec.Out)
+		return inputError(j.Spec.Place("out"), "out: %s holds a run with another %s than this spec; name a new directory, or go on with that run by `sotto fit --resume %s`", j.Spec.Out, other, j.Spec.Out)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func writable(src []byte, columns []string) error {
 func (o *BoundsOptions) columns(s *schema.Schema) ([]string, error) {
 	unknown := s.Unbounded()
 	if s.Format.Kind != schema.KindCSV {
-		return nil, inputError(o.Schema, "format.kind: found %s; allowed is csv: only tables of named columns have bounds of columns", s.Format.Kind)
+		return nil, inputError(o.Schema, "format.kind: found %s; use csv, as only tables of named columns have bounds of columns", s.Format.Kind)
 	}
 	if s.Rows == 0 {
 		return nil, inputError(o.Schema, "%s is missing; write about how many %s the table has (a public number)", s.Counted(), s.Counted())
@@ -157,7 +157,7 @@ func (o *BoundsOptions) columns(s *schema.Schema) ([]string, error) {
 	}
 	for _, name := range o.Columns {
 		if !slices.Contains(unknown, name) {
-			return nil, inputError("", "--columns: found %q; allowed are numeric columns with bounds: unknown: %s", name, strings.Join(unknown, ", "))
+			return nil, inputError("", "--columns: found %q; name numeric columns with bounds: unknown, which are %s", name, strings.Join(unknown, ", "))
 		}
 	}
 	if len(o.Columns) == 0 {
@@ -188,7 +188,7 @@ func (o *BoundsOptions) adjacency(ctx context.Context, dataset string) (a privac
 			return a, err
 		}
 	}
-	return a, inputError("", "--adjacency is missing: the ledger does not know the dataset %q yet, and its first charge fixes the relation; allowed are add-or-remove and replace-one", dataset)
+	return a, inputError("", "--adjacency is missing: the ledger does not know the dataset %q yet, and its first charge fixes the relation; write add-or-remove or replace-one", dataset)
 }
 
 // gridQuery is the question for the counts of all bins of a table on the grid, with noise for the budget.

@@ -93,7 +93,7 @@ func TestCenterOfShards(t *testing.T) {
 	t.Parallel()
 	job, _ := begin(t, t.TempDir(), "whole", "method: {name: auto, center: mean}")
 	var input *InputError
-	if err := job.Allows(OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.center: found mean; allowed with --workers is none") {
+	if err := job.Allows(OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.center: found mean; with --workers write none") {
 		t.Errorf("centered rows on shards: %v", err)
 	}
 }

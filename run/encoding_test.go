@@ -71,9 +71,9 @@ func TestEncoding(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"schema: " + free + "\nhats: 1":     `hats: found "1"; allowed are auto, none and a number of bumps from 2 to 64`,
+		"schema: " + free + "\nhats: 1":     `hats: found "1"; write auto, none or a number of bumps from 2 to 64`,
 		"schema: " + free + "\nhats: false": `hats: found "false"`,
-		"schema: " + line + "\nhats: 8":     "hats: found 8; allowed is none: every numeric column",
+		"schema: " + line + "\nhats: 8":     "hats: found 8; write none, as every numeric column",
 	} {
 		spec, err := parseSpec("spec.yaml", []byte(text+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"), nil)
 		if err == nil {
@@ -155,7 +155,7 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"columns: 0":                         `columns: found "0"; allowed are all, auto and a number of columns`,
+		"columns: 0":                         `columns: found "0"; write all, auto or a number of columns`,
 		"columns: some":                      `columns: found "some"`,
 		"columns: 61":                        "columns: found 61; the schema has 60",
 		"columns: 5\ndata: " + packed:        "columns: found it for a table without columns, or a packed one",
@@ -174,7 +174,7 @@ func TestColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if shared, err := spec.LoadSchema(); want == 0 {
-			wantInput(t, err, "columns: found auto; allowed here are all and a number")
+			wantInput(t, err, "columns: found auto; write all or a number here")
 		} else if err != nil || shared.Predictors() != want {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -56,7 +56,7 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateE
 		return nil, "", inputError("--epsilon", "%w", err)
 	}
 	if schema.Rows < 1 {
-		return nil, "", inputError("--rows", "found %d; allowed is about how many %s the table has, a public number", schema.Rows, schema.Counted())
+		return nil, "", inputError("--rows", "found %d; write about how many %s the table has, a public number", schema.Rows, schema.Counted())
 	}
 	plan, err := quality.New(quality.Subject{Schema: &schema, Threshold: m.File.Threshold, Probabilities: m.Model.Facts().Probabilities,
 		Adjacency: b.Adjacency, Rows: schema.Rows, By: o.By})
@@ -123,7 +123,7 @@ func newDir(dir string) (undo func(), err error) {
 	}
 	if err := vfs.MkdirAll(vfs.OS{}, dir, 0o700); err != nil {
 		undo()
-		return nil, inputError("--out", "found %s, where no directory can be made; allowed is a new or an empty one", dir)
+		return nil, inputError("--out", "found %s, where no directory can be made; name a new or an empty one", dir)
 	}
 	return undo, nil
 }

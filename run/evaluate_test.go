@@ -99,7 +99,7 @@ func TestEvaluatePrivately(t *testing.T) {
 			ask := PrivateEvaluation{Epsilon: 1, By: "ward", Rows: 3001, Out: out, streams: noise.SeededStreams(7)}
 			if c.adjacency == privacy.ReplaceOne {
 				ask.Rows = 3000
-				if _, _, err := m.EvaluatePrivately(t.Context(), other, ask); err == nil || !strings.Contains(err.Error(), "allowed is exactly 3000") {
+				if _, _, err := m.EvaluatePrivately(t.Context(), other, ask); err == nil || !strings.Contains(err.Error(), "expected exactly 3000") {
 					t.Errorf("a table of another number of rows under replace-one: %v", err)
 				}
 				ask.Rows = 3001

@@ -92,7 +92,7 @@ func (s *Spec) checkHoldout() error {
 	case !s.Has("holdout") && s.Holdout == 0:
 		return nil
 	case !(s.Holdout > 0 && s.Holdout <= mostHeldOut):
-		return inputError(place, "holdout: found %v; allowed is a share above 0 and up to %v, as in holdout: 0.2", s.Holdout, mostHeldOut)
+		return inputError(place, "holdout: found %v; write a share above 0 and up to %v, as in holdout: 0.2", s.Holdout, mostHeldOut)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (j *Job) holdOut() error {
 	j.Held = &HeldOut{Rows: j.Spec.heldOut(j.Schema.Rows)}
 	switch {
 	case j.Held.Rows < 1 || j.Facts.Rows < 1:
-		return inputError(place, "holdout: found %v of %d %s; allowed is a share that leaves some of them in both parts", j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
+		return inputError(place, "holdout: found %v of %d %s; write a share that leaves some of them in both parts", j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
 	}
 	training := privacy.InPart(runlog.TrainingPart, j.Plan)
 	score, err := quality.New(quality.Subject{
@@ -151,7 +151,7 @@ func (j *Job) setHeldOut(info *runlog.Holdout) error {
 		return nil
 	}
 	if !(info.Share > 0 && info.Share <= mostHeldOut) {
-		return fmt.Errorf("%s: holdout.share: found %v; allowed is a share above 0 and up to %v", runlog.InfoFile, info.Share, mostHeldOut)
+		return fmt.Errorf("%s: holdout.share: found %v; write a share above 0 and up to %v", runlog.InfoFile, info.Share, mostHeldOut)
 	}
 	j.Spec.Holdout = info.Share
 	j.Held = &HeldOut{Rows: j.Spec.heldOut(j.Schema.Rows), Split: info.Split}
@@ -242,7 +242,7 @@ func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, er
 	case split != j.Held.Split:
 		return nil, nil, inputError("", "%s: with the share and the schema in %s it is not the split that this run began with: rows would change their part", filepath.Join(dir, runlog.HoldoutFile), runlog.InfoFile)
 	case whole.Adjacency == privacy.ReplaceOne && table.Units() != whole.Rows: // public (R9)
-		return nil, nil, inputError(j.Spec.Schema, "rows: found %d %s in the table; allowed is exactly %d, the number in the schema, under replace-one", table.Units(), whole.Counted(), whole.Rows)
+		return nil, nil, inputError(j.Spec.Schema, "rows: found %d %s in the table; expected exactly %d, the number in the schema, under replace-one", table.Units(), whole.Counted(), whole.Rows)
 	}
 	var out []bool
 	if whole.Adjacency == privacy.ReplaceOne {

@@ -374,11 +374,11 @@ func TestHoldoutEdited(t *testing.T) {
 func TestHoldoutRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ more, want string }{
-		{"holdout: 0", "holdout: found 0; allowed is a share above 0 and up to 0.5"},
-		{"holdout: 0.6", "holdout: found 0.6; allowed is a share above 0 and up to 0.5"},
+		{"holdout: 0", "holdout: found 0; write a share above 0 and up to 0.5"},
+		{"holdout: 0.6", "holdout: found 0.6; write a share above 0 and up to 0.5"},
 		{"holdout: -0.1", "holdout: found -0.1"},
 		{"holdout: .nan", "holdout: found"},
-		{"holdout: 0.0001", "allowed is a share that leaves some of them in both parts"},
+		{"holdout: 0.0001", "write a share that leaves some of them in both parts"},
 		{"holdout: 0.2\nmethod: {name: greedy}", "holdout: found it beside method greedy, whose costs depend on what it releases"},
 	} {
 		spec, _ := clinicSpec(t, t.TempDir(), "run", c.more)
@@ -400,7 +400,7 @@ func TestHoldoutRefusals(t *testing.T) {
 		}
 	}
 	job, _ := begin(t, t.TempDir(), "run", "holdout: 0.2\nmethod: {name: sgd}")
-	wantInput(t, job.Allows(OnWorkers), "holdout: found it for --workers; allowed is `sotto fit` on a table in one process")
+	wantInput(t, job.Allows(OnWorkers), "holdout: found it for --workers; use `sotto fit` on a table in one process")
 }
 
 // TestHoldoutOfAFilter: in a ledger that counts as a filter does, a run with a holdout settles for what the dearer part costs.

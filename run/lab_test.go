@@ -67,8 +67,8 @@ func TestPaidRunCannotPassForLab(t *testing.T) {
 		want   string
 	}{
 		{func(i *runlog.Info) { i.Lab = true }, "it reserved a budget"},
-		{func(i *runlog.Info) { i.Seed = &seed }, "allowed only with `lab: true`"},
-		{func(i *runlog.Info) { i.Off = true }, "allowed only with `lab: true`"},
+		{func(i *runlog.Info) { i.Seed = &seed }, "`lab: true`"},
+		{func(i *runlog.Info) { i.Off = true }, "`lab: true`"},
 		{func(i *runlog.Info) { i.Lab, i.Seed = true, &seed }, "it reserved a budget"},
 		{func(i *runlog.Info) { i.Unit = "person" }, `the schema is of the dataset "clinic" by record, the run of "clinic" by person`},
 		{func(i *runlog.Info) { i.Dataset = "other" }, `the run of "other"`},
@@ -158,7 +158,7 @@ func TestLabOnlyWithoutAFile(t *testing.T) {
 	s = spec()
 	s.Privacy.Off = true
 	_, err = Prepare(s)
-	wantInput(t, err, "`none` is allowed only with `lab: true`")
+	wantInput(t, err, "`none` needs `lab: true`")
 }
 
 // Gaussian noise has no guarantee at δ = 0.

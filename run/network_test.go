@@ -26,7 +26,7 @@ func TestNetworks(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = Prepare(spec)
-			wantInput(t, err, "allowed for a network are "+strings.Join(method.Networks(), ", "))
+			wantInput(t, err, "for a network choose "+strings.Join(method.Networks(), ", "))
 			continue
 		}
 		for _, more := range []string{"", ", batch: 100", ", clipping: value"} {

@@ -43,7 +43,7 @@ type Job struct {
 // Prepare settles a spec of one table. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
 func Prepare(spec *Spec) (*Job, error) {
 	if spec.Summed() {
-		return nil, inputError(spec.File, "network.mode: found %s; allowed here is a spec of one table. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", ModeSum)
+		return nil, inputError(spec.File, "network.mode: found %s; use a spec of one table here. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", ModeSum)
 	}
 	return prepare(spec)
 }
@@ -96,7 +96,7 @@ func (s *Spec) columns(full *schema.Schema) (*Spec, *schema.Schema, string, erro
 	auto, chooses := s.Method.(method.Auto)
 	switch {
 	case !chooses:
-		return nil, nil, "", inputError(s.Place("columns"), "columns: found auto beside method %s; allowed are all and a number: only method %s chooses", s.MethodName, method.Default)
+		return nil, nil, "", inputError(s.Place("columns"), "columns: found auto beside method %s; write all or a number, as only method %s chooses", s.MethodName, method.Default)
 	case data.IsPacked(s.Data) || full.Predictors() == 0:
 		return nil, nil, "", s.noColumns()
 	}
@@ -122,7 +122,7 @@ func (s *Spec) first(full *schema.Schema) (*schema.Schema, error) {
 	case s.Columns == 0:
 		return full, nil
 	case s.Columns == AutoColumns:
-		return nil, inputError(s.Place("columns"), "columns: found auto; allowed here are all and a number: the table is read before a method chooses")
+		return nil, inputError(s.Place("columns"), "columns: found auto; write all or a number here, as the table is read before a method chooses")
 	case data.IsPacked(s.Data) || n == 0:
 		return nil, s.noColumns()
 	case s.Columns > n:
@@ -132,7 +132,7 @@ func (s *Spec) first(full *schema.Schema) (*schema.Schema, error) {
 }
 
 func (s *Spec) noColumns() error {
-	return inputError(s.Place("columns"), "columns: found it for a table without columns, or a packed one; allowed is all")
+	return inputError(s.Place("columns"), "columns: found it for a table without columns, or a packed one; leave it out, or write all")
 }
 
 // bumps chooses the encoding of the free columns of the schema.
@@ -140,7 +140,7 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	auto, chooses := s.Method.(method.Auto)
 	switch {
 	case s.Hats != nil && *s.Hats > 0 && free.Free() == 0:
-		return method.Bumps{}, inputError(s.Place("hats"), "hats: found %d; allowed is none: every numeric column of the schema has an encoding of its own", *s.Hats)
+		return method.Bumps{}, inputError(s.Place("hats"), "hats: found %d; write none, as every numeric column of the schema has an encoding of its own", *s.Hats)
 	case s.Hats != nil:
 		return method.Bumps{Count: *s.Hats, Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
 	case !chooses:
@@ -251,7 +251,7 @@ func (j *Job) keepThreshold() error {
 	}
 	switch auto.Fallback {
 	case method.FallbackClass:
-		return inputError(j.Spec.Place("method.fallback"), "method.fallback: found %s beside model.threshold; allowed is %s", method.FallbackClass, method.FallbackNone)
+		return inputError(j.Spec.Place("method.fallback"), "method.fallback: found %s beside model.threshold; write %s", method.FallbackClass, method.FallbackNone)
 	case "":
 		with := *j.Spec
 		auto.Fallback = method.FallbackNone
@@ -323,7 +323,7 @@ func (m ModelSpec) weights(schema *schema.Schema) ([]float64, error) {
 	for name, v := range m.ClassWeights {
 		k := slices.Index(classes, name)
 		if k < 0 {
-			return nil, fmt.Errorf("model.class_weights: found %q; allowed are the classes of the label, %s", name, cmp.Or(strings.Join(classes, ", "), "of which a numeric label has none"))
+			return nil, fmt.Errorf("model.class_weights: found %q; use the classes of the label, %s", name, cmp.Or(strings.Join(classes, ", "), "of which a numeric label has none"))
 		}
 		w[k] = v
 	}
@@ -352,13 +352,13 @@ func (j *Job) setModel() error {
 		return inputError(spec.Place("model.threshold"), "model.threshold: %w", err)
 	}
 	if opt.Weights != nil && spec.MethodName == majority {
-		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; allowed is a method that trains", majority)
+		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; choose a method that trains", majority)
 	}
 	if _, network := m.(model.Starter); network && !slices.Contains(method.Networks(), spec.MethodName) {
 		if spec.MethodName == method.Default {
-			return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; allowed for a network are %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
+			return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; for a network choose %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
 		}
-		return inputError(spec.Place("method.name"), "method.name: found %q; allowed for a network are %s", spec.MethodName, strings.Join(method.Networks(), ", "))
+		return inputError(spec.Place("method.name"), "method.name: found %q; for a network choose %s", spec.MethodName, strings.Join(method.Networks(), ", "))
 	}
 	j.setFacts()
 	return j.setRegularizer()
@@ -415,10 +415,10 @@ func (j *Job) setRegularizer() (err error) {
 			continue
 		}
 		if !(r.lambda > 0) || math.IsInf(r.lambda, 1) {
-			return inputError(spec.Place("model."+r.name), "model.%s: found %v; allowed is any number, 0 or more", r.name, r.lambda)
+			return inputError(spec.Place("model."+r.name), "model.%s: found %v; write a number, 0 or more", r.name, r.lambda)
 		}
 		if j.Objective.Reg != nil {
-			return inputError(spec.Place("model."+r.name), "model.%s: a second regularizer; allowed is one of l2, l1, nonconvex", r.name)
+			return inputError(spec.Place("model."+r.name), "model.%s: found a second regularizer; keep one of l2, l1, nonconvex", r.name)
 		}
 		if j.Objective.Reg, err = reg.New(r.name, r.lambda); err != nil {
 			return &InputError{spec.Place("model." + r.name), err}

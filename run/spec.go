@@ -167,7 +167,7 @@ func readSpec(file string) ([]byte, error) {
 	case readfile.Refused(err):
 		return nil, &InputError{file, reason(err)}
 	case err != nil:
-		return nil, inputError(file, "found no file to read (%v); allowed is a spec in YAML", reason(err))
+		return nil, inputError(file, "found no file to read (%v); name a spec in YAML", reason(err))
 	}
 	return src, nil
 }
@@ -292,7 +292,7 @@ func (s *Spec) checkDisclosure() error {
 	}
 	for _, t := range s.Disclosure.List() {
 		if field := "disclosure." + t.Name; !config.PlainText(t.Text) || len(t.Text) > mostStatement {
-			return inputError(s.Place(field), "%s: found %s; allowed is one line of text of at most %d bytes (a text over several lines of a spec begins with >-)", field, config.Quote(t.Text), mostStatement)
+			return inputError(s.Place(field), "%s: found %s; write one line of text of at most %d bytes (a text over several lines of a spec begins with >-)", field, config.Quote(t.Text), mostStatement)
 		}
 	}
 	return nil
@@ -306,7 +306,7 @@ func (s *Spec) setColumns(text string) (err error) {
 		s.Columns = AutoColumns
 	default:
 		if s.Columns, err = strconv.Atoi(text); err != nil || s.Columns < 1 {
-			return inputError(s.Place("columns"), "columns: found %q; allowed are all, auto and a number of columns, 1 or more", text)
+			return inputError(s.Place("columns"), "columns: found %q; write all, auto or a number of columns, 1 or more", text)
 		}
 	}
 	return nil
@@ -323,7 +323,7 @@ func (s *Spec) setHats(text string) error {
 		n, ok = schema.ParseHats(text)
 	}
 	if !ok {
-		return inputError(s.Place("hats"), "hats: found %q; allowed are auto, none and a number of bumps from 2 to 64", text)
+		return inputError(s.Place("hats"), "hats: found %q; write auto, none or a number of bumps from 2 to 64", text)
 	}
 	s.Hats = &n
 	return nil
@@ -336,9 +336,9 @@ func checkOverride(o Override) error {
 	case strings.Count(o.Path, ".") > 1 || !slices.Contains(topKeys, block):
 		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
 	case block == compareKey:
-		return inputError(o.From, "field %q: found it outside a spec file; allowed are the flags of `sotto compare`", o.Path)
+		return inputError(o.From, "field %q: found it outside a spec file; use the flags of `sotto compare`", o.Path)
 	case block == "network" || block == tuneKey:
-		return inputError(o.From, "field %q: found it outside a spec file; allowed is the block %s of one", o.Path, block)
+		return inputError(o.From, "field %q: found it outside a spec file; write it in the block %s of one", o.Path, block)
 	}
 	return nil
 }
@@ -376,7 +376,7 @@ func (s *Spec) setMethod(block config.Node) error {
 	}
 	for _, f := range entry.Fields() {
 		if v := block.Field(f.Name); f.Free && v.Given() && isZero(v.Text()) {
-			return inputError(s.Place("method."+f.Name), "method.%s: found 0; allowed is another number, or to leave the field out: the method then chooses", f.Name)
+			return inputError(s.Place("method."+f.Name), "method.%s: found 0; write another number, or leave the field out: the method then chooses", f.Name)
 		}
 	}
 	return nil

@@ -84,9 +84,9 @@ func LoadModel(path string) (*Trained, error) {
 	}
 	switch names := t.Schema.FeatureNames(); {
 	case t.Schema.Dim() != f.Dim || t.Schema.Classes() != len(f.Classes):
-		return nil, inputError(path, "schema: found one of %d features and %d classes; allowed is that of the parameters, %d and %d", t.Schema.Dim(), t.Schema.Classes(), f.Dim, len(f.Classes))
+		return nil, inputError(path, "schema: found one of %d features and %d classes; use that of the parameters, %d and %d", t.Schema.Dim(), t.Schema.Classes(), f.Dim, len(f.Classes))
 	case len(f.Features) > 0 && !slices.Equal(f.Features, names), !slices.Equal(f.Classes, t.Schema.ClassNames()), f.NormBound != t.Schema.RowNorm:
-		return nil, inputError(path, "schema: found other features, classes or norm bound than the parameters have; allowed is the schema that the model was trained under")
+		return nil, inputError(path, "schema: found other features, classes or norm bound than the parameters have; use the schema that the model was trained under")
 	}
 	if err := json.Unmarshal(f.Guarantee, &t.Guarantee); err != nil {
 		return nil, &InputError{path, err}

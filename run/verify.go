@@ -63,7 +63,7 @@ func Examine(dir string) (v *Verification, err error) {
 	if v.Info.Network != "" {
 		v.Job, err = jobWith(v.Info, nil)
 	} else if lost := v.Record.Charged() - v.Record.Released; lost > mostLost {
-		return nil, inputError("", "%s: found %d charged batches that were not released; allowed are up to %d", filepath.Join(dir, runlog.EventsFile), lost, mostLost)
+		return nil, inputError("", "%s: found %d charged batches that were not released; a run that can be verified has up to %d", filepath.Join(dir, runlog.EventsFile), lost, mostLost)
 	} else {
 		v.Job, err = jobOf(v.Info)
 	}
@@ -430,7 +430,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 	case err != nil:
 		return Finding{}, &InputError{"", err}
 	case !info.Lab:
-		return Finding{}, inputError("", "%s: --claim accesses the rows without noise; allowed for lab runs only", dir)
+		return Finding{}, inputError("", "%s: --claim accesses the rows without noise; use it on lab runs only", dir)
 	case info.Result == nil || info.Result.Claim == nil:
 		return Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
 	}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/config"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/audit"
+	"github.com/sottodp/sotto/study/audit"
 )
 
 // auditFlags are the flags of `sotto audit` that are no field of a spec.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 func compareCommand() *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/internal/crossings"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // The factors of the crossings. Each cell of the array is one command.

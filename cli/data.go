@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 func dataCommand() *cobra.Command {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/disclosure"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

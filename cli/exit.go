@@ -10,16 +10,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/redact"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 // Exit codes.

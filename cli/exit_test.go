@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 // Command, page and Python package know the same kinds of errors (D5).

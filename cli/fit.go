@@ -13,10 +13,10 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )

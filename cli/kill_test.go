@@ -21,9 +21,9 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
-	"github.com/sottodp/sotto/run/compare"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // killSeedVariable repeats the moments of a test that failed.

@@ -9,8 +9,8 @@ import (
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/leaves"
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 // Every edit of a run.json of a search or of an owner in a network is found, as those of a fit are (package run's test): with a

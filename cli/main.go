@@ -18,9 +18,9 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/parent"
+	"github.com/sottodp/sotto/ledger"
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/s3"
 )
 

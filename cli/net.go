@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/simulate"
-	"github.com/sottodp/sotto/run/access"
 )
 
 func netCommand() *cobra.Command {

@@ -31,7 +31,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/relay"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

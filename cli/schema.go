@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/report"
-	"github.com/sottodp/sotto/run/tune"
+	"github.com/sottodp/sotto/study/tune"
 )
 
 func tuneCommand() *cobra.Command {

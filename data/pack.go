@@ -97,7 +97,7 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // that on_bad_row: drop leaves out keep their position. Pack uses the options Labels, Unlabeled, ByRow, Short
 // and Dropped. dst appears as a whole, durably, or not at all, and only if the gate admits the content.
 // Pack needs memory for a block, not for the table: 8 bytes more for each row if the gate has a key, and
-// with units of several rows about 13 bytes for each row and 100 for each unit. Only package run/access
+// with units of several rows about 13 bytes for each row and 100 for each unit. Only package access
 // and tests call it (R24).
 func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
 	if e := s.Check(); e != nil {

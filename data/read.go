@@ -45,7 +45,7 @@ type Options struct {
 	Dropped func(path string, stats *LoadStats) error
 	// Tally, if it is not nil, counts the cells of a table that is not packed.
 	Tally *Tally
-	// Formats are the formats in package data/source. Package run/access sets them.
+	// Formats are the formats in package data/source. Package access sets them.
 	Formats []Format
 
 	workers int // 0: one for each core
@@ -85,7 +85,7 @@ type LoadStats struct {
 // use. Dropped rows of a packed table keep their position, with Drop set, also without KeepBad.
 //
 // Read gives the content to the gate. If the gate refuses, Read returns its error. Only package
-// run/access and tests call Read (R24).
+// access and tests call Read (R24).
 //
 // An error in the table is a [*config.Error]. Under on_bad_row: stop it names the first bad row and says
 // how many there are. On error the table is nil.
@@ -96,7 +96,7 @@ type LoadStats struct {
 // (R12).
 func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (t *Table, stats *LoadStats, err error) {
 	if gate == nil {
-		return nil, nil, errors.New("data: there is no gate; rows are opened through package run/access")
+		return nil, nil, errors.New("data: there is no gate; rows are opened through package access")
 	}
 	if e := s.Check(); e != nil {
 		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // TestAutoSplits: the accuracy that the default method must reach on splits of all rows, by a keyed hash of

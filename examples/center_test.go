@@ -14,7 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // TestAutoCentersRows: what rows less their noisy mean must gain on covtype-sample, class 2 against the rest, at ε = 0.1. The seeds are

@@ -5,9 +5,9 @@ import (
 	"math"
 	"os"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/schema"
 )
 

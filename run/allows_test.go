@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/race"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // The values of the axes of a run on one table.

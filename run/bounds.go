@@ -11,13 +11,13 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

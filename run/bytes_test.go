@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )

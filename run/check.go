@@ -3,8 +3,8 @@ package run
 import (
 	"context"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

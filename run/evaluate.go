@@ -15,11 +15,11 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/quality"
 	"github.com/sottodp/sotto/run/runlog"
 )

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/internal/vfs"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

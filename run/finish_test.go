@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

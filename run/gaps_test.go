@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"os"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -20,9 +20,9 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

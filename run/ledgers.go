@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/postgres"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

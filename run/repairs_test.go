@@ -7,7 +7,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // A hit is a fault at the last of these calls of a process, which come in this order, others between them.

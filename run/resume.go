@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/leaves"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

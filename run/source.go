@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

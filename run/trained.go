@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )

@@ -12,7 +12,9 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/secondorder"
 	"github.com/sottodp/sotto/model"
@@ -21,8 +23,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

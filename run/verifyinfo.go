@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -24,7 +25,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

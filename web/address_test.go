@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // A name stays one segment of an address and text everywhere else, whatever is in it.

@@ -24,11 +24,11 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/audit"
 	"github.com/sottodp/sotto/run/disclosure"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/study/audit"
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of the pages to this directory")

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/internal/chart"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // A snapshot is the list of datasets at a head of the ledger.

@@ -17,8 +17,8 @@ import (
 	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/run/audit"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/audit"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 func (s *Server) comparisonsPage(*http.Request) (*page, error) {

@@ -18,9 +18,9 @@ import (
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )

@@ -17,9 +17,9 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/audit"
-	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/study/audit"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/audit"
-	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/study/audit"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // D1: a named pipe or a device instead of any file that the dashboard reads

@@ -24,7 +24,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/report"
 )
 

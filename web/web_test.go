@@ -21,14 +21,14 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/audit"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
-	"github.com/sottodp/sotto/run/tune"
+	"github.com/sottodp/sotto/study/audit"
+	"github.com/sottodp/sotto/study/tune"
 )
 
 // A site is a dashboard at work over a directory of the test's own.

@@ -8,7 +8,7 @@ import (
 	"github.com/sottodp/sotto/data/source"
 )
 
-// Formats says in which forms Sotto reads tables. What their readers return passes the gate of run/access first.
+// Formats says in which forms Sotto reads tables. What their readers return passes the gate of access first.
 func ExampleFormats() {
 	formats := source.Formats()
 	for _, name := range []string{"a Parquet file", "a fixed-width file"} {

@@ -1,4 +1,4 @@
-// Package source reads the formats of tables, one file each. Only run/access imports it, so every access
+// Package source reads the formats of tables, one file each. Only access imports it, so every access
 // passes the gate.
 //
 // To add a format: a file here with its reader, and a line in formats. A program outside of

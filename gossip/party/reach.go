@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 // A reacher keeps the owner's ledger ahead of what the owner publishes: no activation is published before

@@ -19,11 +19,11 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/gossip/transport"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

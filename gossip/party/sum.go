@@ -13,8 +13,8 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -9,12 +9,12 @@ import (
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/gossip/netplan"
@@ -26,7 +27,6 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 const clinic = "../../examples/clinic/"

@@ -123,7 +123,7 @@ var table = map[string][]string{
 	"oracle/remote":  join(public, []string{"internal/twins", "oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
-	"run/ledger":     {"internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
+	"ledger":         {"internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 
 	// Private figures of a model, from noisy numbers.
 	"run/quality": {"schema", "privacy", "privacy/account", "privacy/mech", "privacy/sample", "oracle", "run/runlog"},
@@ -139,44 +139,44 @@ var table = map[string][]string{
 	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "run/runlog"},
 
 	// The gate to tables.
-	"run/access": {"data", "data/source", "schema", "run/ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
+	"access": {"data", "data/source", "schema", "ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"internal/redact", "internal/registry", "run/access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "run/ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"internal/redact", "internal/registry", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"run/compare": join(public, []string{"run/access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
+	"study/compare": join(public, []string{"access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one owner on its own machine.
 	// settles who trains together, from the spec, before any rows
 	"gossip/netplan":  join(public, []string{"model", "method", "gossip", "gossip/agreement", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
-	"gossip/party":    join(public, []string{"gossip/netplan", "internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
+	"gossip/party":    join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
 	"gossip/demo":     {"gossip/netplan", "data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "run/access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
+	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"run/access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
+	"run/shards": {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"run/audit": join(public, []string{"run/access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
+	"study/audit": join(public, []string{"access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search, which is charged and releases only its best.
-	"run/tune": join(public, []string{"run/access", "data", "model", "method", "run", "run/ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
+	"study/tune": join(public, []string{"access", "data", "model", "method", "run", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"schema", "model/margin", "privacy", "privacy/account", "run/runlog", "internal/newfile", "run/ledger", "internal/chart", "internal/readfile", "internal/text"},
+	"run/report": {"schema", "model/margin", "privacy", "privacy/account", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile", "internal/text"},
 
 	// What an officer signs, from a run directory and the ledger.
-	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "run/ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},
+	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "run/ledger", "run/report", "run/compare", "gossip/party", "gossip/simulate", "run/audit", "internal/chart", "internal/readfile", "internal/text"},
+	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "run/report", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/access", "internal/chart", "internal/readfile", "internal/text"}),
+	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "access", "internal/chart", "internal/readfile", "internal/text"}),
 	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
-	"paper/p2": join(public, []string{"data", "method", "run", "run/compare", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p2": join(public, []string{"data", "method", "run", "study/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),
 	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper"}),
 
@@ -184,7 +184,7 @@ var table = map[string][]string{
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),
 
 	// What every run rests on, examined.
-	"run/doctor": {"internal/redact", "internal/readfile", "internal/state", "internal/chart", "internal/kern", "privacy/noise", "run", "run/ledger"},
+	"run/doctor": {"internal/redact", "internal/readfile", "internal/state", "internal/chart", "internal/kern", "privacy/noise", "run", "ledger"},
 
 	// Files that flags name.
 	"internal/newfile": {"internal/vfs"},
@@ -194,7 +194,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "run/access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report", "run/disclosure", "run/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "run/audit", "run/shards", "run/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "run/report", "run/disclosure", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
@@ -212,7 +212,7 @@ var table = map[string][]string{
 	"internal/proofs":    {},
 	"model/modeltest":    {"data", "model"},
 	"paper/papertest":    {"paper", "internal/needs"},
-	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "run/ledger", "run/report"}),
+	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "ledger", "run/report"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
@@ -220,17 +220,17 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "run/access", "paper", "run/compare", "gossip/party", "gossip/demo", "gossip/simulate", "run/audit", "run/shards", "run/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.
 var assembles = map[string][]string{
 	"New":      {"run/trainer.go"},
 	"Config":   {"run/trainer.go"},
-	"NewLocal": {"run/audit/audit.go", "run/audit/crafted.go", "run/audit/sensitivity.go", "run/shards/worker.go"},
+	"NewLocal": {"study/audit/audit.go", "study/audit/crafted.go", "study/audit/sensitivity.go", "run/shards/worker.go"},
 }
 
-// audits says which file may use package run/audit, whose canaries and planted faults nothing that trains for use may reach;
+// audits says which file may use package study/audit, whose canaries and planted faults nothing that trains for use may reach;
 // of it, the dashboard reads results.
 var (
 	audits       = "cli/audit.go"
@@ -238,14 +238,14 @@ var (
 )
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/disclosure", "run/runlog", "run/ledger"}
+var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/disclosure", "run/runlog", "ledger"}
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.
 var withoutRows = []string{"schema", "plan", "internal/onnx", "gossip/agreement"}
 
 // readers are what they must not reach.
-var readers = []string{"data/source", "run/access"}
+var readers = []string{"data/source", "access"}
 
 // crypto says who may use which cryptography of the standard library. Whatever
 // is not listed makes or uses keys, and Sotto keeps none.
@@ -254,10 +254,10 @@ var crypto = map[string][]string{
 	"crypto/sha512":    {"run/disclosure"}, // of signatures that ssh-keygen made
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
-	"crypto/rand":      {"data", "privacy/noise", "run", "run/access", "run/ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys; keys of masks
-	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                              // owners' signatures; the proof of a shared key
-	"crypto/tls":       {"gossip/transport", "run/shards"},                                                              // the way to the hub; of a worker to its coordinator
-	"crypto/x509":      {"gossip/transport", "run/shards"},                                                              // certificates of owners and hub; those around the proof
+	"crypto/rand":      {"data", "privacy/noise", "run", "access", "ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys; keys of masks
+	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                      // owners' signatures; the proof of a shared key
+	"crypto/tls":       {"gossip/transport", "run/shards"},                                                      // the way to the hub; of a worker to its coordinator
+	"crypto/x509":      {"gossip/transport", "run/shards"},                                                      // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
 	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
 	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"},
@@ -336,7 +336,7 @@ func violations(files []source) []string {
 					say("imports %s; package %s may import: %s", own, pkg, orNothing(allowed))
 				case own == "data" && !slices.Contains(dataReaders, pkg) && !slices.Contains(helpers, pkg):
 					say("imports data; only %s may, since only they read records", strings.Join(dataReaders, ", "))
-				case own == "run/audit" && f.name != audits:
+				case own == "study/audit" && f.name != audits:
 					for _, use := range uses(tree, spec, p) {
 						if pkg != "web" || !slices.Contains(auditResults, use) {
 							say("found audit.%s; only %s starts an audit, whose canaries and faults are for no other run", use, audits)
@@ -348,10 +348,10 @@ func violations(files []source) []string {
 							say("found private.%s; an oracle is assembled by run.Trainer, and its rows are summed for it alone", use)
 						}
 					}
-				case own == "data" && pkg != "run/access" && !slices.Contains(helpers, pkg): // the one gate to rows (R24)
+				case own == "data" && pkg != "access" && !slices.Contains(helpers, pkg): // the one gate to rows (R24)
 					for _, use := range uses(tree, spec, p) {
 						if slices.Contains([]string{"Read", "Pack", "."}, use) || use == "OpenFile" && pkg != "data/source" {
-							say("rows are opened through package run/access, found data.%s", use)
+							say("rows are opened through package access, found data.%s", use)
 						}
 					}
 				}
@@ -561,7 +561,7 @@ func TestHomes(t *testing.T) {
 		}
 	}
 	for pkg, home := range homes {
-		if way := reach(imports, pkg+" (tests)", "run/ledger"); way != nil && !home {
+		if way := reach(imports, pkg+" (tests)", "ledger"); way != nil && !home {
 			t.Errorf("%s reach ledgers (%s): add func TestMain(m *testing.M) { os.Exit(needs.Home(m)) }", way[0], strings.Join(way, " → "))
 		}
 	}
@@ -610,12 +610,12 @@ func TestRules(t *testing.T) {
 		{"allowed", "model/a.go", "import _ " + own("data"), ""},
 		{"layer", "method/a.go", "import _ " + own("data"), "method/a.go: imports data; package method may import: internal/kern, internal/registry, method/"},
 		{"private oracle", "method/a.go", "import _ " + own("oracle/private"), "method/a.go: imports oracle/private"},
-		{"assembly", "run/tune/a.go", "import _ " + own("oracle/private"), "run/tune/a.go: imports oracle/private"},
+		{"assembly", "study/tune/a.go", "import _ " + own("oracle/private"), "study/tune/a.go: imports oracle/private"},
 		{"assembly in run", "run/a.go", "import " + own("oracle/private") + "; var _ = private.New", "run/a.go: found private.New"},
 		{"sums before noise", "run/a.go", "import " + own("oracle/private") + "; var _ = private.NewLocal", "run/a.go: found private.NewLocal"},
-		{"audit in fit", "cli/fit.go", "import " + own("run/audit") + "; var _ = audit.Faults", "cli/fit.go: found audit.Faults"},
-		{"faults on a page", "web/a.go", "import " + own("run/audit") + "; var _ = audit.Craft", "web/a.go: found audit.Craft"},
-		{"the results of an audit", "web/a.go", "import " + own("run/audit") + "; var _ = audit.Read", ""},
+		{"audit in fit", "cli/fit.go", "import " + own("study/audit") + "; var _ = audit.Faults", "cli/fit.go: found audit.Faults"},
+		{"faults on a page", "web/a.go", "import " + own("study/audit") + "; var _ = audit.Craft", "web/a.go: found audit.Craft"},
+		{"the results of an audit", "web/a.go", "import " + own("study/audit") + "; var _ = audit.Read", ""},
 		{"the assembly", "run/trainer.go", "import " + own("oracle/private") + "; var _ = private.New", ""},
 		{"model in method", "method/a.go", "import _ " + own("model"), "method/a.go: imports model"},
 		{"upward", "data/a.go", "import _ " + own("run"), "data/a.go: imports run"},
@@ -642,7 +642,7 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, run/access, run/ledger, gossip/transport, gossip/mask"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, access, ledger, gossip/transport, gossip/mask"},
 		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, run/shards"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
@@ -653,13 +653,13 @@ func TestRules(t *testing.T) {
 		{"renamed clock", "privacy/account/a.go", `import clock "time"; var _ = clock.Since`, "found time.Since"},
 		{"durations", "method/a.go", `import "time"; const _ = time.Second`, ""},
 		{"clock in run", "run/a.go", `import "time"; var _ = time.Now`, ""},
-		{"gate", "run/a.go", "import " + own("data") + "; var _ = data.Read", "run/a.go: rows are opened through package run/access, found data.Read"},
-		{"gate, renamed", "run/tune/a.go", "import d " + own("data") + "; var _ = d.Pack", "found data.Pack"},
+		{"gate", "run/a.go", "import " + own("data") + "; var _ = data.Read", "run/a.go: rows are opened through package access, found data.Read"},
+		{"gate, renamed", "study/tune/a.go", "import d " + own("data") + "; var _ = d.Pack", "found data.Pack"},
 		{"gate, by file", "paper/p4/a.go", "import " + own("data") + "; var _ = data.OpenFile", "found data.OpenFile"},
 		{"reader", "data/source/a.go", "import " + own("data") + "; var _ = data.OpenFile", ""},
-		{"in the gate", "run/access/a.go", "import " + own("data") + "; var _ = data.Read", ""},
+		{"in the gate", "access/a.go", "import " + own("data") + "; var _ = data.Read", ""},
 		{"readers", "run/a.go", "import _ " + own("data/source"), "run/a.go: imports data/source; package run may import"},
-		{"plan without rows", "plan/a.go", "import _ " + own("run/access"), "plan/a.go: package plan opens no table, but reaches run/access through plan → run/access"},
+		{"plan without rows", "plan/a.go", "import _ " + own("access"), "plan/a.go: package plan opens no table, but reaches access through plan → access"},
 		{"no rows", "run/a.go", "import " + own("data") + "; var _ = data.Subset", ""},
 		{"broken", "run/a.go", "import (", "run/a.go: "},
 	} {

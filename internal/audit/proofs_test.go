@@ -6,5 +6,5 @@ import (
 	"github.com/sottodp/sotto/internal/proofs"
 )
 
-// Every test that PROOFS.md names exists, here or in run/audit.
-func TestProofs(t *testing.T) { proofs.Page(t, "../../run/audit") }
+// Every test that PROOFS.md names exists, here or in study/audit.
+func TestProofs(t *testing.T) { proofs.Page(t, "../../study/audit") }

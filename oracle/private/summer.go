@@ -12,7 +12,7 @@ import (
 )
 
 // A Summer adds up clipped whole numbers over a sample of private records. Local, the table in this process, is one;
-// rows on other machines (oracle/remote) and audits, which put canaries among the rows (run/audit), are others.
+// rows on other machines (oracle/remote) and audits, which put canaries among the rows (study/audit), are others.
 //
 // A Summer charges nothing, adds no noise and releases nothing: what it returns is private. The oracle calls Draw once the
 // charge is in the journal, and adds noise, once, to what Take returns. Sums are exact modulo 2⁶⁴, so an oracle

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/paper"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // accuracy is a method's mean accuracy in percent; −∞ where it has none.

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // The names of the figures.

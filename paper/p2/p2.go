@@ -3,7 +3,7 @@
 // 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one. Each method is there with P2's
 // hyperparameters (§5.4) and with Sotto's defaults.
 //
-// It is a comparison (package run/compare) like any other: the methods of package method
+// It is a comparison (package study/compare) like any other: the methods of package method
 // under Sotto's accountants, at P2's δ and with its regularizer and folds. Both tables are
 // public ones, whose rows need no protection. The full size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
 package p2
@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/compare"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // A Size says how much of the experiment to run.

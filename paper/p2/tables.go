@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/paper"
-	"github.com/sottodp/sotto/run/compare"
 	"github.com/sottodp/sotto/schema"
+	"github.com/sottodp/sotto/study/compare"
 )
 
 // printed are the numbers that P2 prints of these experiments, beside what was run here.

@@ -658,7 +658,7 @@ func TestTheoremsHaveProofs(t *testing.T) {
 	// Every test that PROOFS.md names exists.
 	var source strings.Builder
 	var files []string
-	for _, dir := range []string{".", "../../data", "../../oracle/private", "../../run", "../../run/ledger", "../../run/tune"} {
+	for _, dir := range []string{".", "../../data", "../../oracle/private", "../../run", "../../ledger", "../../study/tune"} {
 		found, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil || len(found) == 0 {
 			t.Fatal(dir, err)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/sottodp/sotto/internal/readfile"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

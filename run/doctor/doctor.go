@@ -19,9 +19,9 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/internal/state"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 // Verdicts of an examination, from the best to the worst.

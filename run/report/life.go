@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 )
 
 // A life is what a ledger holds of the dataset, for the page.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

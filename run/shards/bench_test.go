@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
@@ -23,7 +24,6 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 // free pays for everything.

@@ -10,7 +10,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/access"
 )
 
 const (

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
@@ -25,7 +26,6 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 var manySteps = flag.Duration("many.time", 2*time.Second, "for the steps of each case of BenchmarkManyWorkers")

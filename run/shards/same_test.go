@@ -16,12 +16,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/shards"
 )
 

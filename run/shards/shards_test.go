@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/shards"
 )

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 	"github.com/sottodp/sotto/run/shards"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/source"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

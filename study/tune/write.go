@@ -9,10 +9,10 @@ import (
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/vfs"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

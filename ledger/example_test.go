@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 // A dataset with a lifetime budget of ε = 1 admits one run of 0.6 and refuses the

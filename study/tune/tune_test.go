@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
-	"github.com/sottodp/sotto/run/access"
-	"github.com/sottodp/sotto/run/ledger"
 )
 
 const clinic = "../../examples/clinic/"
@@ -228,7 +228,7 @@ func TestMistakes(t *testing.T) {
 		terms + "tune: {methods: []}\n":                                                                                "tune.methods: found none",
 		terms + "tune: {methods: [sgd], loss_bound: -1}\n":                                                             "tune.loss_bound: found -1",
 		terms + "tune: {methods: [{name: agd}]}\n":                                                                     "a search needs methods whose costs are known beforehand",
-		"lab: true\nseed: 3\n" + terms + "tune: {methods: [sgd]}\n":                                                    "found a lab run",
+		"lab: true\nseed: 3\n" + terms + "tune: {methods: [sgd]}\n":                                                    "found it for a search",
 		"privacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove, accountant: gdp}\ntune: {methods: [gd]}\n":       "no theorem",
 		terms + "tune: {methods: [sgd], loose: 1}\n":                                                                   `unknown field "loose"`,
 		"privacy: {epsilon: 1e-9, delta: 1e-5, adjacency: add-or-remove}\ntune: {mean: 900, methods: [{name: sgd}]}\n": "privacy budget exhausted",

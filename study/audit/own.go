@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 // A Setup says how to audit a spec.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/crossings"
-	"github.com/sottodp/sotto/run/ledger"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sottodp/sotto/run/access"
+	"github.com/sottodp/sotto/access"
 )
 
 // OutlineOf reads the header of a table and no row, so it asks nobody. Gate.Open reads rows, and asks the ledger first.
 func ExampleOutlineOf() {
-	o, err := access.OutlineOf(context.Background(), "../../examples/clinic/patients.csv", "")
+	o, err := access.OutlineOf(context.Background(), "../examples/clinic/patients.csv", "")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -77,9 +77,9 @@ func TestTwinsOfTables(t *testing.T) {
 	dir := needs.Data(t)
 	rnd := rand.New(rand.NewPCG(21, 4))
 	for name, c := range map[string]struct{ schema, file string }{
-		"Adult":  {filepath.Join("..", "..", "examples", "adult", "schema.yaml"), filepath.Join(dir, "adult", "adult.data.gz")},
-		"Bank":   {filepath.Join("..", "..", "examples", "bank", "schema.yaml"), filepath.Join(dir, "bank", "bank-full.csv.gz")},
-		"clinic": {filepath.Join("..", "..", "examples", "clinic", "schema.yaml"), filepath.Join("..", "..", "examples", "clinic", "patients.csv")},
+		"Adult":  {filepath.Join("..", "examples", "adult", "schema.yaml"), filepath.Join(dir, "adult", "adult.data.gz")},
+		"Bank":   {filepath.Join("..", "examples", "bank", "schema.yaml"), filepath.Join(dir, "bank", "bank-full.csv.gz")},
+		"clinic": {filepath.Join("..", "examples", "clinic", "schema.yaml"), filepath.Join("..", "examples", "clinic", "patients.csv")},
 	} {
 		s, err := data.LoadSchema(c.schema)
 		if err != nil {

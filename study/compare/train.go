@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/access"
 )
 
 // A Result is one training. Its figures are computed without noise.

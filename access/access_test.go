@@ -19,8 +19,8 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/twins"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/ledger"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -588,7 +588,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 // How many test rows of real tables equal training rows by chance, for docs/explanation/privacy.md.
 func TestNaturalDuplicates(t *testing.T) {
-	clinic := filepath.Join("..", "..", "examples", "clinic")
+	clinic := filepath.Join("..", "examples", "clinic")
 	s, err := data.LoadSchema(filepath.Join(clinic, "schema.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -622,7 +622,7 @@ func TestNaturalDuplicates(t *testing.T) {
 		t.Errorf("clinic: %v", v)
 	}
 	dir := needs.Data(t)
-	adult, err := data.LoadSchema(filepath.Join("..", "..", "examples", "adult", "schema.yaml"))
+	adult, err := data.LoadSchema(filepath.Join("..", "examples", "adult", "schema.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -635,7 +635,7 @@ func TestNaturalDuplicates(t *testing.T) {
 	if v := measure("Adult, labels without the point", adult, filepath.Join(dir, "adult", "adult.data.gz"), plain); v > 0.01 {
 		t.Errorf("Adult: %v", v)
 	}
-	bank, err := data.LoadSchema(filepath.Join("..", "..", "examples", "bank", "schema.yaml"))
+	bank, err := data.LoadSchema(filepath.Join("..", "examples", "bank", "schema.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -618,6 +618,52 @@ var reviewed = strings.Fields(`
 	Annamalai Lebeda Mironov Casacuberta Lyu Talwar Steinke AMP Tramèr
 	S-0a S-0b S-0c S-0d S-0e S-0f S-1a S-1b S-2a S-2b S-2c S-2d S-2e S-2f S-3 S-4a S-4b S-4c S-4d S-4e S-4f S-4g S-4h S-B1 S-B2 S-B3 S-B4`)
 
+// TestArchitecturePage compares the table of packages with the code: each package is in it, and imports only from its own row and
+// the rows above. Every file and function that the page names is there.
+func TestArchitecturePage(t *testing.T) {
+	const module = "github.com/sottodp/sotto/"
+	page := read(t, "explanation/architecture.md")
+	row := map[string]int{}
+	for i, r := range table(t, section(t, page, "## Packages")) {
+		for name := range strings.SplitSeq(r[0], ", ") {
+			row[strings.Trim(name, "`")] = i
+		}
+	}
+	cmd := exec.Command("go", "list", "-f", `{{if .GoFiles}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for line := range strings.Lines(string(out)) {
+		imports := strings.Fields(strings.ReplaceAll(line, module, ""))
+		name := imports[0]
+		if strings.HasPrefix(name, "internal/") || strings.HasSuffix(name, "test") { // helpers, and those of tests
+			continue
+		}
+		at, ok := row[name]
+		if !ok {
+			t.Errorf("the table of packages has no %s: write it into the row below all that it imports", name)
+			continue
+		}
+		listed++
+		for _, other := range imports[1:] {
+			if below, ok := row[other]; ok && below > at {
+				t.Errorf("%s imports %s, which is in a row below", name, other)
+			}
+		}
+	}
+	if listed != len(row) {
+		t.Errorf("the table names %d packages, the code has %d of them", len(row), listed)
+	}
+	for _, f := range [][2]string{{"run/fold.go", "func (w *walk) fold("}, {"access/decide.go", "func Decide("}, {"run/allows.go", "func (j *Job) Allows("}} {
+		if !strings.Contains(read(t, filepath.Join(root, f[0])), f[1]) {
+			t.Errorf("the page speaks of %q in %s", f[1], f[0])
+		}
+	}
+}
+
 // TestPitfallsAreComplete: none of what was reviewed is left out, met or not.
 func TestPitfallsAreComplete(t *testing.T) {
 	page := read(t, "explanation/pitfalls.md")

@@ -119,8 +119,8 @@ type Opened struct {
 // Digest is the digest of the content. It leaves memory only under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Parts are the digests of the parts of a table on several machines or in several files. Other digests of the whole are among
-// them: a ledger compares all of them.
+// Parts are the digests of the parts of a table on several machines or in several files. Other digests of the whole are
+// among them: a ledger compares all of them.
 func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Also, o.parts) }
 
 // digests are those of the whole content, of which there are wholes, and of its parts.
@@ -130,8 +130,8 @@ func (o *Opened) digests() [][sha256.Size]byte {
 
 func (o *Opened) wholes() int { return 1 + len(o.content.Also) }
 
-// Same reports whether two tables have the same content. For rows on several machines or in several files one equal part is
-// enough.
+// Same reports whether two tables have the same content. For rows on several machines or in several files one equal
+// part is enough.
 func (o *Opened) Same(other *Opened) bool {
 	others := other.digests()
 	return slices.ContainsFunc(o.digests(), func(d [sha256.Size]byte) bool { return slices.Contains(others, d) })
@@ -162,11 +162,13 @@ func (o *Opened) Close() error {
 
 // Open reads a table for a purpose and decides whether it may be used. For Test, train are the tables
 // that the model is trained on.
-func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options, train ...*Opened) (*Opened, error) {
+func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options,
+	train ...*Opened) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
-	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path), train: train}
+	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path),
+		train: train}
 	opt.Dropped = g.Dropped
 	if err := in.read(ctx, schema, path, opt); err != nil {
 		return nil, err
@@ -196,7 +198,8 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 }
 
 // Pack writes a table packed.
-func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string, opt data.Options) (stats *data.LoadStats, err error) {
+func (g *Gate) Pack(ctx context.Context, schema *schema.Schema, src, dst string,
+	opt data.Options) (stats *data.LoadStats, err error) {
 	if err := g.ask(ctx, Pack); err != nil {
 		return nil, err
 	}

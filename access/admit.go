@@ -123,7 +123,8 @@ func (a *admission) decide() error {
 		a.notice(relation)
 	}
 	if len(a.also) > 0 {
-		a.gate.tell(fmt.Sprintf("the ledger knows these rows also as %s; for people in both, the costs of both add up", quoted(a.also)))
+		a.gate.tell(fmt.Sprintf("the ledger knows these rows also as %s; for people in both, the costs of both add up",
+			quoted(a.also)))
 	}
 	if v.Ends {
 		o.void = append(o.void, datasets...)
@@ -132,7 +133,8 @@ func (a *admission) decide() error {
 	return nil
 }
 
-// judged is the purpose by which the rows are judged. Those of a run's workers are judged by the coordinator, as one table.
+// judged is the purpose by which the rows are judged. Those of a run's workers are judged by the coordinator, as one
+// table.
 func (a *admission) judged() Purpose {
 	if a.o.away && a.o.purpose == Train {
 		return Worker
@@ -148,7 +150,8 @@ func (a *admission) standing() Standing {
 	return s
 }
 
-// relation compares the rows with what the ledger protects, and test rows with the training rows. It names the datasets that matched.
+// relation compares the rows with what the ledger protects, and test rows with the training rows. It names the datasets
+// that matched.
 func (a *admission) relation() (r Relation, datasets []string) {
 	if a.o.purpose == Test {
 		if r, datasets = a.tested(); r == Own {
@@ -194,7 +197,8 @@ func (a *admission) relation() (r Relation, datasets []string) {
 	return a.reach(), nil
 }
 
-// exact is relation for exact figures. Datasets whose guarantee has ended have nothing left to lose: the access is recorded and not refused.
+// exact is relation for exact figures. Datasets whose guarantee has ended have nothing left to lose: the access is
+// recorded and not refused.
 func (a *admission) exact(matches []match, r Relation) (_ Relation, datasets []string) {
 	whole := false
 	for _, m := range matches {
@@ -297,7 +301,8 @@ func (g *Gate) score(o *Opened) error {
 	})
 }
 
-// tested compares test rows with the training rows of a charged run. Own says that they are the same, or too many of them.
+// tested compares test rows with the training rows of a charged run. Own says that they are the same, or too many of
+// them.
 func (a *admission) tested() (r Relation, datasets []string) {
 	for _, t := range a.train {
 		if !t.purpose.charged() {
@@ -322,7 +327,8 @@ func (a *admission) tested() (r Relation, datasets []string) {
 	return r, datasets
 }
 
-// compareEncoded compares test rows with training rows whose raw rows have hashes under different keys: by their encoded values.
+// compareEncoded compares test rows with training rows whose raw rows have hashes under different keys: by their
+// encoded values.
 func (a *admission) compareEncoded(test *data.Table) error {
 	var key [sha256.Size]byte
 	rand.Read(key[:])
@@ -378,19 +384,25 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 	case p == Test && r == Own && a.like == theSame:
 		return say(ErrOverlap, "both files hold the same rows"+instead)
 	case p == Test && r == Own && a.like == alike:
-		return say(ErrOverlap, "of the rows that occur once in one file, more than 5 % occur in the other, and chance does not explain it"+instead)
+		return say(ErrOverlap,
+			"of the rows that occur once in one file, more than 5 % occur in the other, and chance does not explain it"+instead)
 	case r == Foreign && p == Worker:
-		return say(ErrCannotTell, "pack it with the coordinator's key (`sotto data key` there, `sotto data pack --row-key` here), or name the file that it was packed from")
+		return say(ErrCannotTell,
+			"pack it with the coordinator's key (`sotto data key` there, `sotto data pack --row-key` here), or name the file that it was packed from")
 	case r == Foreign:
 		return say(ErrCannotTell, "pack it on this machine, or name the file that it was packed from")
 	case r == Unknown:
 		return say(ErrProtected, "as far as can be told, since the state directory cannot be read")
 	case a.o.purpose == Worker:
-		return say(ErrProtected, fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger. Give the coordinator that ledger, or use other rows", quoted(datasets)))
+		return say(ErrProtected,
+			fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger. Give the coordinator that ledger, or use other rows", quoted(datasets)))
 	case p.charged() || p == Worker:
-		return say(ErrProtected, fmt.Sprintf("the ledger knows %s as %s. Write dataset: %s in the schema, so that its budget is charged", them, quoted(datasets), datasets[0]))
+		return say(ErrProtected,
+			fmt.Sprintf("the ledger knows %s as %s. Write dataset: %s in the schema, so that its budget is charged", them,
+				quoted(datasets), datasets[0]))
 	case r < Part:
 		return fmt.Errorf("dataset %q stands in %s: %w", a.o.dataset, a.gate.Ledger.Where(), ErrWouldEnd)
 	}
-	return say(ErrProtected, fmt.Sprintf("the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee forever", quoted(datasets)))
+	return say(ErrProtected,
+		fmt.Sprintf("the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee forever", quoted(datasets)))
 }

@@ -17,8 +17,8 @@ type hashes struct {
 	all  *twins.Sketch // of rows, once it was asked for
 }
 
-// sketch returns the distinct rows with how often the table has each. If all occur a multiple of the same number of times, as in a
-// table that was appended to itself, they count as that often fewer.
+// sketch returns the distinct rows with how often the table has each. If all occur a multiple of the same number of
+// times, as in a table that was appended to itself, they count as that often fewer.
 func (h *hashes) sketch() twins.Sketch {
 	switch {
 	case h.away != nil:
@@ -47,7 +47,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// times sets for each key of found how often the table has it, as far as its hashes reach. It returns the last hash that they reach.
+// times sets for each key of found how often the table has it, as far as its hashes reach. It returns the last hash
+// that they reach.
 func (h *hashes) times(found map[uint64]int) (last uint64) {
 	if h.away == nil {
 		for _, r := range h.rows {
@@ -93,12 +94,14 @@ func sentHashes(b []byte) *hashes {
 	}
 	h := &hashes{n: int(n), away: &twins.Sketch{Last: binary.LittleEndian.Uint64(b[8:])}}
 	for b = b[16:sentSize]; len(b) > 0 && binary.LittleEndian.Uint32(b[8:]) > 0; b = b[8+4:] {
-		h.away.Rows, h.away.Times = append(h.away.Rows, binary.LittleEndian.Uint64(b)), append(h.away.Times, binary.LittleEndian.Uint32(b[8:]))
+		h.away.Rows, h.away.Times = append(h.away.Rows, binary.LittleEndian.Uint64(b)),
+			append(h.away.Times, binary.LittleEndian.Uint32(b[8:]))
 	}
 	return h
 }
 
-// union is one table of several: the sketch ends where the first of theirs does. It is nil if the hashes of one are not known.
+// union is one table of several: the sketch ends where the first of theirs does. It is nil if the hashes of one are not
+// known.
 func union(parts ...*hashes) *hashes {
 	all, times := &hashes{away: &twins.Sketch{Last: math.MaxUint64}}, map[uint64]uint32{}
 	for _, p := range parts {
@@ -130,8 +133,8 @@ const (
 	theSame          // the same rows
 )
 
-// compare tells the training rows from test rows of other people: by whole multisets, and by the rows that the two tables have twice
-// together (ADR 63), as a share of either.
+// compare tells the training rows from test rows of other people: by whole multisets, and by the rows that the two
+// tables have twice together (ADR 63), as a share of either.
 func compare(train, test *hashes) likeness {
 	if train.n == 0 || test.n == 0 {
 		return apart // no rows

@@ -112,8 +112,8 @@ func openTables() (*tables, error) {
 	return t, err
 }
 
-// readKey reads the key. The sketches beside it and packed tables have the hashes that it makes, so a key of an earlier build goes
-// on making those of that build.
+// readKey reads the key. The sketches beside it and packed tables have the hashes that it makes, so a key of an earlier
+// build goes on making those of that build.
 func readKey(path string) (*data.RowKey, error) {
 	file, err := readfile.All(path, fileLimit)
 	if err != nil {
@@ -148,10 +148,12 @@ func WriteKey(path string) error {
 	return newfile.Replace(path, 0o600, text)
 }
 
-// errOtherKey says that another process has made the key meanwhile, which is now in use: hashes under the earlier one are useless.
+// errOtherKey says that another process has made the key meanwhile, which is now in use: hashes under the earlier one
+// are useless.
 var errOtherKey = errors.New("another process has just made the key of row hashes")
 
-// save writes a new key to disk before the first hash under it is kept. If two processes do so, the loser takes the winner's.
+// save writes a new key to disk before the first hash under it is kept. If two processes do so, the loser takes the
+// winner's.
 func (t *tables) save() error {
 	if t.saved || t.dir == "" {
 		return nil
@@ -266,7 +268,8 @@ func (f *sketchText) sketch(rowsAlone bool) *sketch {
 	}
 	s := &sketch{scored: f.Scored, chance: f.Chance}
 	for i := range sketchSize {
-		s.rows, s.times = append(s.rows, binary.LittleEndian.Uint64(f.Rows[8*i:])), append(s.times, binary.LittleEndian.Uint32(f.Times[4*i:]))
+		s.rows, s.times = append(s.rows, binary.LittleEndian.Uint64(f.Rows[8*i:])),
+			append(s.times, binary.LittleEndian.Uint32(f.Times[4*i:]))
 	}
 	return s
 }
@@ -277,7 +280,8 @@ func (s *sketch) text() *sketchText {
 	}
 	f := &sketchText{Scored: s.scored, Chance: s.chance}
 	for i := range sketchSize {
-		f.Rows, f.Times = binary.LittleEndian.AppendUint64(f.Rows, s.rows[i]), binary.LittleEndian.AppendUint32(f.Times, s.times[i])
+		f.Rows, f.Times = binary.LittleEndian.AppendUint64(f.Rows, s.rows[i]),
+			binary.LittleEndian.AppendUint32(f.Times, s.times[i])
 	}
 	return f
 }
@@ -289,7 +293,8 @@ func (k *known) write() error {
 		f.Marks = append(f.Marks, hex.EncodeToString(m[:]))
 	}
 	if err := newfile.JSON(k.path, "", f); err != nil {
-		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w", err)
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w",
+			err)
 	}
 	return nil
 }
@@ -326,7 +331,8 @@ func (t *tables) locked(change func() error) error {
 	disk := vfs.OS{}
 	f, err := disk.OpenFile(filepath.Join(t.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w", err)
+		return fmt.Errorf("the state directory cannot be written, so copies and parts of tables are not all recognized: %w",
+			err)
 	}
 	defer f.Close()
 	if err := disk.Lock(f, true); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -392,10 +398,10 @@ func (t *tables) found(by [2]*hashes) (times [2]map[uint64]int, last [2]uint64) 
 	return times, last
 }
 
-// alike returns the marks of the contents that share many rows with a table: more than 5 % of the rows are
-// theirs, or more than 5 % of theirs are among the rows; of an exact access also those of whose rows all exact accesses together
-// would have more than 5 %. The first two are estimates: a sketch is a sample of its
-// content's distinct rows. Contents here are left out; for contents beside, whose overlap was compared as a whole, the last alone counts.
+// alike returns the marks of the contents that share many rows with a table: more than 5 % of the rows are theirs, or
+// more than 5 % of theirs are among the rows; of an exact access also those of whose rows all exact accesses together
+// would have more than 5 %. The first two are estimates: a sketch is a sample of its content's distinct rows. Contents
+// here are left out; for contents beside, whose overlap was compared as a whole, the last alone counts.
 func (t *tables) alike(by [2]*hashes, exact bool, here, beside [][sha256.Size]byte) (marks [][sha256.Size]byte) {
 	if by[byName] == nil || by[byName].n == 0 || len(t.all) == 0 {
 		return nil
@@ -474,8 +480,8 @@ func (s *sketch) add(times map[uint64]int, last uint64, h *hashes) (a addition) 
 	return a
 }
 
-// full says whether an access adds rows, and all together have more of the content than may be scored. Both the rows and how many of
-// them are chance vary by about √chance.
+// full says whether an access adds rows, and all together have more of the content than may be scored. Both the rows
+// and how many of them are chance vary by about √chance.
 func (a addition) full() bool {
 	n := 0
 	for _, b := range a.scored {
@@ -484,8 +490,8 @@ func (a addition) full() bool {
 	return a.rows > 0 && float64(n)-a.chance-6*math.Sqrt(a.chance) > most*sketchSize
 }
 
-// score records durably which rows an exact access has, before anything of it is shown. It refuses what another process has meanwhile
-// left no room for, of contents that are protected.
+// score records durably which rows an exact access has, before anything of it is shown. It refuses what another process
+// has meanwhile left no room for, of contents that are protected.
 func (t *tables) score(by [2]*hashes, protected func(marks [][sha256.Size]byte) bool) error {
 	if t.dir == "" || by[byName] == nil || len(t.all) == 0 {
 		return nil

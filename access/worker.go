@@ -15,9 +15,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A coordinator's gate decides about the rows of all its workers as one table. It gives them the key of its row hashes, and they return
-// sketches of their rows under it: neither marks, sketches nor names of datasets leave the coordinator. A worker's gate asks its own
-// machine's ledger too.
+// A coordinator's gate decides about the rows of all its workers as one table. It gives them the key of its row hashes,
+// and they return sketches of their rows under it: neither marks, sketches nor names of datasets leave the coordinator.
+// A worker's gate asks its own machine's ledger too.
 
 // A Request is what a coordinator asks of its workers. It may travel only sealed.
 type Request struct {
@@ -54,7 +54,8 @@ func ReadRequest(text []byte) (*Request, error) {
 	return r, nil
 }
 
-// Over is the request to a worker that comes after the verdict: one that takes another's place, whose rows must be the same.
+// Over is the request to a worker that comes after the verdict: one that takes another's place, whose rows must be the
+// same.
 func (r *Request) Over() *Request { return &Request{nonce: r.nonce, proof: r.proof} }
 
 // Asks says whether there is something to compare.
@@ -106,9 +107,10 @@ func Fits(ctx context.Context, schema *schema.Schema, path, labels string) error
 	return data.Fits(ctx, schema, path, data.Options{Labels: labels, Formats: source.Formats()})
 }
 
-// OpenShard reads a worker's rows and asks this machine's ledger about them, unless the run reserves in it. If this machine remembers
-// tables, under a key of its own, it reads the rows twice.
-func (g *Gate) OpenShard(ctx context.Context, r *Request, schema *schema.Schema, path string, opt data.Options) (o *Opened, err error) {
+// OpenShard reads a worker's rows and asks this machine's ledger about them, unless the run reserves in it. If this
+// machine remembers tables, under a key of its own, it reads the rows twice.
+func (g *Gate) OpenShard(ctx context.Context, r *Request, schema *schema.Schema, path string,
+	opt data.Options) (o *Opened, err error) {
 	if err := g.ask(ctx, Worker); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,8 @@ func (g *Gate) OpenShard(ctx context.Context, r *Request, schema *schema.Schema,
 		g.known = nil // the coordinator compares with them
 	}
 	open := func(key *data.RowKey) (*Opened, error) {
-		in := admission{gate: g, o: &Opened{purpose: Worker, dataset: schema.Dataset, gate: g}, path: data.Public(path), key: key}
+		in := admission{gate: g, o: &Opened{purpose: Worker, dataset: schema.Dataset, gate: g}, path: data.Public(path),
+			key: key}
 		return in.o, in.read(ctx, schema, path, opt)
 	}
 	defer func() {
@@ -125,7 +128,8 @@ func (g *Gate) OpenShard(ctx context.Context, r *Request, schema *schema.Schema,
 		}
 	}()
 	opt.Dropped = g.Dropped
-	if mine := g.tables.key; len(g.known) > 0 && len(g.tables.all) > 0 && (r.key == nil || r.key.Text != mine.Text || !bytes.Equal(r.key.Secret, mine.Secret)) {
+	if mine := g.tables.key; len(g.known) > 0 && len(g.tables.all) > 0 &&
+		(r.key == nil || r.key.Text != mine.Text || !bytes.Equal(r.key.Secret, mine.Secret)) {
 		opened, err := open(mine)
 		if err != nil {
 			return nil, err
@@ -159,13 +163,15 @@ func (o *Opened) Sent() []byte {
 	return sent
 }
 
-// Remote decides about the rows of workers as one table. Of each worker the digest of its content is known and what it sent; of all
-// the digest, and of units of several rows the ids, as data.Table.UnitIDs gives them.
-func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte, parts [][sha256.Size]byte, sent [][]byte, units [][16]byte) (*Opened, error) {
+// Remote decides about the rows of workers as one table. Of each worker the digest of its content is known and what it
+// sent; of all the digest, and of units of several rows the ids, as data.Table.UnitIDs gives them.
+func (g *Gate) Remote(ctx context.Context, purpose Purpose, schema *schema.Schema, digest [sha256.Size]byte,
+	parts [][sha256.Size]byte, sent [][]byte, units [][16]byte) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
-	o := &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Away(schema, units), parts: parts, away: true, gate: g}
+	o := &Opened{purpose: purpose, dataset: schema.Dataset, table: data.Away(schema, units), parts: parts, away: true,
+		gate: g}
 	var by [len(o.by)][]*hashes
 	var sum data.RowSum
 	for _, text := range sent {

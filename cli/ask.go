@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 )
 
-// questions asks a person, line by line. Without a terminal the answers come from a file or a pipe; then the first wrong one
-// ends the command, since the answers after it may belong to other questions.
+// questions asks a person, line by line. Without a terminal the answers come from a file or a pipe; then the first
+// wrong one ends the command, since the answers after it may belong to other questions.
 type questions struct {
 	ctx      context.Context
 	lines    <-chan string

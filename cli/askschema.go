@@ -17,8 +17,8 @@ import (
 // rest is the answer that leaves out a column and all that follow.
 const rest = "rest"
 
-// askSchema asks for all that a schema of the table at path needs, and returns its text. What it shows and offers comes from
-// the header and the types that the file declares, never from rows.
+// askSchema asks for all that a schema of the table at path needs, and returns its text. What it shows and offers comes
+// from the header and the types that the file declares, never from rows.
 func askSchema(ctx context.Context, q *questions, path, delimiter string) ([]byte, error) {
 	o, err := access.OutlineOf(ctx, path, delimiter)
 	if err != nil {
@@ -29,7 +29,8 @@ all of a schema is public. Enter takes what stands in brackets; where nothing do
 answer is needed. Ctrl-D or Ctrl-C ends without writing anything.
 `)
 	a := &access.Answers{Rows: 1, UnitRows: 1} // until they are known
-	if a.Dataset, err = q.name("dataset: the name that the privacy budget of these people goes by, the same forever", o.Name); err != nil {
+	if a.Dataset, err = q.name("dataset: the name that the privacy budget of these people goes by, the same forever",
+		o.Name); err != nil {
 		return nil, err
 	}
 	for {
@@ -48,12 +49,14 @@ answer is needed. Ctrl-D or Ctrl-C ends without writing anything.
 	}
 	what := "rows"
 	if a.Unit != "" {
-		if a.UnitRows, err = q.count("unit: how many rows of one "+a.Unit+" are used at most", schema.MaxUnitRows); err != nil {
+		if a.UnitRows, err = q.count("unit: how many rows of one "+a.Unit+" are used at most",
+			schema.MaxUnitRows); err != nil {
 			return nil, err
 		}
 		what = "units"
 	}
-	if a.Rows, err = q.count(what+": about how many there are, a public number, not one that was counted for this", 1<<31-1); err != nil {
+	if a.Rows, err = q.count(what+": about how many there are, a public number, not one that was counted for this",
+		1<<31-1); err != nil {
 		return nil, err
 	}
 	b := o.Schema(a)
@@ -211,7 +214,8 @@ func fieldValue(answer string, list bool) (string, error) {
 	r.TrimLeadingSpace = true
 	parts, err := r.Read()
 	if err != nil {
-		return "", fmt.Errorf("found %s; write text with commas between, in double quotes where it has a comma", strconv.Quote(answer))
+		return "", fmt.Errorf("found %s; write text with commas between, in double quotes where it has a comma",
+			strconv.Quote(answer))
 	}
 	for i, p := range parts {
 		parts[i] = schema.Text(strings.TrimSpace(p))
@@ -219,9 +223,11 @@ func fieldValue(answer string, list bool) (string, error) {
 	return "[" + strings.Join(parts, ", ") + "]", nil
 }
 
-// wrongField says what is wrong with a column, or with one of its fields, by the checks of a schema that has little else.
+// wrongField says what is wrong with a column, or with one of its fields, by the checks of a schema that has little
+// else.
 func wrongField(line, kind, field string) error {
-	text := "dataset: x\nunit: {name: unit, rows: 1}\ncolumns:\n  - " + line + "\n  - {name: sotto-number, type: numeric, min: 0, max: 1}\n"
+	text := "dataset: x\nunit: {name: unit, rows: 1}\ncolumns:\n  - " + line +
+		"\n  - {name: sotto-number, type: numeric, min: 0, max: 1}\n"
 	if kind != schema.TypeUnit {
 		text += "  - {name: sotto-unit, type: unit}\n"
 	}

@@ -83,8 +83,10 @@ docs/how-to/audit.md says what the bounds rest on.`,
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, as in --set method.steps=200", "test", "test-labels", "output", "out", "seed")
-	f.IntVar(&o.Canaries, "canaries", 0, "audit in one run with this many synthetic records beside the rows (with --on-data: by the claim)")
+	addSomeSpecFlags(c, "any field of the spec, as in --set method.steps=200", "test", "test-labels", "output", "out",
+		"seed")
+	f.IntVar(&o.Canaries, "canaries", 0,
+		"audit in one run with this many synthetic records beside the rows (with --on-data: by the claim)")
 	f.IntVar(&o.Runs, "runs", 0, "audit in this many runs on each of two tables")
 	f.StringVar(&plant, "plant", "", "plant a fault, which the audit should find: "+audit.FaultNames())
 	f.BoolVar(&o.all, "all", false, "audit every method, on small synthetic tables")

@@ -51,7 +51,8 @@ A comparison is an access to the rows without protection. For a dataset with a g
 			if f.Changed("methods") {
 				o.Varied.Methods = nil
 				for _, m := range methods {
-					o.Varied.Methods = append(o.Varied.Methods, run.Settings{{Path: "name", Value: fmt.Sprintf("%q", m), From: "--methods"}})
+					o.Varied.Methods = append(o.Varied.Methods,
+						run.Settings{{Path: "name", Value: fmt.Sprintf("%q", m), From: "--methods"}})
 				}
 			}
 			if f.Changed("epsilon") {
@@ -64,7 +65,9 @@ A comparison is an access to the rows without protection. For a dataset with a g
 			}{
 				{"seeds", "a whole number above 0", flags.Seeds == 0, func() { o.Varied.Seeds = flags.Seeds }},
 				{"rows", "a whole number above 0", flags.Rows == 0, func() { o.Varied.Rows = flags.Rows }},
-				{"split", "a share of the rows, above 0 and below 1, as in 0.8", flags.Split == 0, func() { o.Varied.Split, o.Varied.Folds = flags.Split, 0 }},
+				{"split", "a share of the rows, above 0 and below 1, as in 0.8", flags.Split == 0, func() {
+					o.Varied.Split, o.Varied.Folds = flags.Split, 0
+				}},
 				{"folds", "a whole number above 0", flags.Folds == 0, func() { o.Varied.Folds, o.Varied.Split = flags.Folds, 0 }},
 			} {
 				if f.Changed(v.flag) && v.zero {
@@ -84,16 +87,20 @@ A comparison is an access to the rows without protection. For a dataset with a g
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data", "holdout", "seed", "out", "label")
+	addSomeSpecFlags(c, "any field of the spec, in all cells, as in --set method.steps=200", "method", "epsilon", "data",
+		"holdout", "seed", "out", "label")
 	f.StringArrayVar(&o.Data, "data", nil, "table to train on, as in fit; several are read as one")
 	f.StringVar(&o.Label, "label", "", labelUsage)
 	f.StringSliceVar(&methods, "methods", nil, "methods, separated by commas (default the spec's)")
-	f.StringSliceVar(&epsilons, "epsilon", nil, "budgets ε, separated by commas; none trains without noise (default the spec's)")
+	f.StringSliceVar(&epsilons, "epsilon", nil,
+		"budgets ε, separated by commas; none trains without noise (default the spec's)")
 	f.IntVar(&flags.Seeds, "seeds", 0, "repetitions, each with different noise and split (default 1)")
-	numberVar(f, &flags.Split, "split", 0, "train on this share of the rows, chosen by a keyed hash, and score on the others")
+	numberVar(f, &flags.Split, "split", 0,
+		"train on this share of the rows, chosen by a keyed hash, and score on the others")
 	f.IntVar(&flags.Folds, "folds", 0, "cross-validation with this many folds")
 	f.IntVar(&flags.Rows, "rows", 0, "declared rows of all files of --data together (default the schema's, for one file)")
-	f.StringVar(&out, "out", "compare", "directory for the results: new, empty, or that of this comparison, to continue it")
+	f.StringVar(&out, "out", "compare",
+		"directory for the results: new, empty, or that of this comparison, to continue it")
 	f.IntVar(&jobs, "jobs", 0, "trainings at the same time (default one for each core)")
 	f.BoolVar(&void, "void", false, voids)
 	f.BoolVar(&quiet, "quiet", false, "print only errors and warnings")
@@ -133,7 +140,8 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 		bar.show(done, p.Runs, "", "")
 		err = p.Train(ctx, jobs, func(cell *compare.Cell, r compare.Result) error {
 			done++
-			bar.show(done, p.Runs, "", fmt.Sprintf("%d of %d trainings, last %s, ε = %s", done, p.Runs, cell.Method, cell.Epsilon))
+			bar.show(done, p.Runs, "",
+				fmt.Sprintf("%d of %d trainings, last %s, ε = %s", done, p.Runs, cell.Method, cell.Epsilon))
 			return store.Add(cell, r)
 		})
 		bar.done()
@@ -153,8 +161,10 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if quiet {
 		return nil
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(), text.Wrap(compare.Notice, 100),
-		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV), filepath.Join(out, compare.Chart))
+	fmt.Fprintf(c.OutOrStdout(), "%s\n%s\nPage       %s\nCells      %s\nTrainings  %s\nFigure     %s\n", p.Tables(),
+		text.Wrap(compare.Notice, 100),
+		filepath.Join(out, compare.Page), filepath.Join(out, compare.CellsCSV), filepath.Join(out, compare.RunsCSV),
+		filepath.Join(out, compare.Chart))
 	return nil
 }
 

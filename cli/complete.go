@@ -11,8 +11,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// offer lets the shell complete datasets and run directories: arguments that a command's usage calls DATASET, RUN or DIR, and the
-// flags that take a run directory.
+// offer lets the shell complete datasets and run directories: arguments that a command's usage calls DATASET, RUN or
+// DIR, and the flags that take a run directory.
 func offer(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		offer(sub)
@@ -57,7 +57,8 @@ func completeDataset(c *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeRun offers run directories: here, or in a directory here such as runs. The shell adds files where there are none.
+// completeRun offers run directories: here, or in a directory here such as runs. The shell adds files where there are
+// none.
 func completeRun(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -168,7 +168,8 @@ func inputOf(err error) error {
 // program describes this program, for a disclosure that it makes or checks.
 func program() disclosure.Made {
 	b := run.ThisBuild()
-	m := disclosure.Made{At: time.Now().UTC().Format(time.RFC3339), Version: b.Version, Commit: b.Commit, Go: b.Go, Platform: b.Platform, Kernels: b.Kernels}
+	m := disclosure.Made{At: time.Now().UTC().Format(time.RFC3339), Version: b.Version, Commit: b.Commit, Go: b.Go,
+		Platform: b.Platform, Kernels: b.Kernels}
 	if path, err := os.Executable(); err == nil {
 		dir, name := filepath.Split(path)
 		m.Binary, _ = runlog.Hash(dir, name) // a program that cannot be read has no fingerprint

@@ -63,7 +63,8 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 					return writeJSON(w, evaluated{e.Private, dir, e.ID, e.Dataset})
 				}
 				report.WritePrivate(w, e.Private)
-				fmt.Fprintf(w, "Charged to dataset %s: ε = %v, δ = %v\nRecord     %s\n", e.Dataset, e.Budget.Epsilon, e.Budget.Delta, dir)
+				fmt.Fprintf(w, "Charged to dataset %s: ε = %v, δ = %v\nRecord     %s\n", e.Dataset, e.Budget.Epsilon,
+					e.Budget.Delta, dir)
 				return nil
 			}
 			s, err := m.Evaluate(c.Context(), dataPath, run.Evaluation{Labels: labelsPath, Ledger: ledgerPath,
@@ -85,12 +86,15 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 	f.StringVar(&modelPath, "model", "", "run directory or model file (required)")
 	f.StringVar(&dataPath, "data", "", "labeled table to score (required)")
 	f.StringVar(&labelsPath, "labels", "", labelsUsage)
-	f.StringVar(&ledgerPath, "ledger", "", "ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
+	f.StringVar(&ledgerPath, "ledger", "",
+		"ledger of the datasets' budgets (default: that of the model's run, else the user's own)")
 	numberVar(f, &private.Epsilon, "epsilon", 0, "private figures, for this ε")
 	numberVar(f, &delta, "delta", 0, "with --epsilon: δ (default: that of the model's training)")
 	f.StringVar(&private.By, "by", "", "with --epsilon: a categorical column by whose levels figures are split")
-	f.StringVar(&private.Dataset, "dataset", "", "with --epsilon: the dataset that is charged (default: that of the model's training)")
-	f.IntVar(&private.Rows, "rows", 0, "with --epsilon: about how many rows or units the table has, a public number (default: as in training)")
+	f.StringVar(&private.Dataset, "dataset", "",
+		"with --epsilon: the dataset that is charged (default: that of the model's training)")
+	f.IntVar(&private.Rows, "rows", 0,
+		"with --epsilon: about how many rows or units the table has, a public number (default: as in training)")
 	f.StringVar(&private.Out, "out", "", "with --epsilon: directory of the record, new or empty (default: evaluations/ID)")
 	accept = addAcceptDropped(f)
 	f.BoolVar(&unprotected, "unprotected", false, "these rows need no protection")

@@ -30,8 +30,8 @@ const (
 	exitInterrupted = 130 // stopped by the user; can be resumed
 )
 
-// A failure is one kind of error: its name for programs, which is stable, and its exit code. The texts of errors are for
-// people and change.
+// A failure is one kind of error: its name for programs, which is stable, and its exit code. The texts of errors are
+// for people and change.
 type failure struct {
 	kind string
 	code int
@@ -59,8 +59,10 @@ var failures = []failure{
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
-		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) || as[*newfile.Error](err) ||
-			as[*transport.PlaceError](err) || is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger, transport.ErrClock)(err)
+		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) ||
+			as[*newfile.Error](err) ||
+			as[*transport.PlaceError](err) ||
+			is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger, transport.ErrClock)(err)
 	}},
 
 	{"failed", exitFailed, func(error) bool { return true }},

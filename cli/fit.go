@@ -23,7 +23,8 @@ import (
 
 // specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
-	{"data", "data", "table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, s3://BUCKET/KEY, postgres://…?table=NAME, FILE.db?table=NAME"},
+	{"data", "data",
+		"table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, s3://BUCKET/KEY, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"holdout", "holdout", "share of the units that is not trained on, but scored privately at no further cost, as 0.2"},
 	{"labels", "labels", labelsUsage},
@@ -81,7 +82,8 @@ func addSomeSpecFlags(c *cobra.Command, set string, except ...string) {
 }
 
 func addAcceptDropped(f *pflag.FlagSet) *bool {
-	return f.Bool("accept-dropped", false, "continue if more than one row in a hundred does not fit the schema and is dropped")
+	return f.Bool("accept-dropped", false,
+		"continue if more than one row in a hundred does not fit the schema and is dropped")
 }
 
 func addOverlaps(f *pflag.FlagSet) {
@@ -108,7 +110,8 @@ func warner(c *cobra.Command) func(string) {
 // voids is the help of a flag that ends a guarantee.
 const voids = "access protected rows without charge; this ends the guarantee of their dataset forever"
 
-// specOf reads the spec of a command line: an optional file, then its flags. A file that is a table by its name is --data.
+// specOf reads the spec of a command line: an optional file, then its flags. A file that is a table by its name is
+// --data.
 func specOf(c *cobra.Command, args []string, except ...string) (*run.Spec, error) {
 	file := ""
 	if len(args) > 0 {
@@ -136,8 +139,10 @@ func specOf(c *cobra.Command, args []string, except ...string) (*run.Spec, error
 	return spec, nil
 }
 
-// tableNames are how files of tables end, beside what they are compressed with: also of those whose reader says how to convert them.
-var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm", ".svm", ".pack", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".duckdb"}
+// tableNames are how files of tables end, beside what they are compressed with: also of those whose reader says how to
+// convert them.
+var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm",
+	".svm", ".pack", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".duckdb"}
 
 // namesTable says whether a file is a table by its name, and not a spec.
 func namesTable(file string) bool {
@@ -150,7 +155,8 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 	var over []run.Override
 	// Flags come before --set: the name of a block may replace the block.
 	for _, s := range specFlags {
-		if f.Changed(s.flag) && !slices.Contains(except, s.flag) && f.Lookup(s.flag).Value.Type() == "string" { // compare takes lists of some
+		// compare takes lists of some
+		if f.Changed(s.flag) && !slices.Contains(except, s.flag) && f.Lookup(s.flag).Value.Type() == "string" {
 			v, _ := f.GetString(s.flag)
 			switch s.flag {
 			case "seed", "epsilon", "delta", "holdout":
@@ -164,7 +170,8 @@ func overridesOf(f *pflag.FlagSet, except ...string) ([]run.Override, error) {
 	for _, flag := range []string{"lab", "accept-delta", "accept-dropped"} {
 		if f.Changed(flag) {
 			yes, _ := f.GetBool(flag)
-			over = append(over, run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
+			over = append(over,
+				run.Override{Path: strings.ReplaceAll(flag, "-", "_"), Value: fmt.Sprint(yes), From: "--" + flag})
 		}
 	}
 	sets, _ := f.GetStringArray("set")
@@ -205,7 +212,8 @@ once, continues it, and does nothing when the run is finished.
 	c.Flags().Bool("void", false, voids)
 	addOutput(c.Flags(), &f.asJSON, &f.quiet, "")
 	c.Flags().StringVar(&f.resume, "resume", "", "continue the run in this directory")
-	c.Flags().BoolVar(&f.again, "or-resume", false, "if --out holds this spec's run, continue it, or do nothing if it is finished")
+	c.Flags().BoolVar(&f.again, "or-resume", false,
+		"if --out holds this spec's run, continue it, or do nothing if it is finished")
 	f.owner.add(c.Flags())
 	f.meters.add(c.Flags(), true)
 	f.workers.add(c.Flags())
@@ -359,7 +367,8 @@ func serveFit(c *cobra.Command, m *meters, job *run.Job, resume string, env *run
 func onlyResume(c *cobra.Command, args []string) error {
 	given := strings.Join(args, " ")
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "owner-log", "metrics", "health", "metrics-timings"}, f.Name) {
+		if !slices.Contains([]string{"resume", "ledger", "quiet", "json", "workers", "shards", "key", "void", "owner-log",
+			"metrics", "health", "metrics-timings"}, f.Name) {
 			given = "--" + f.Name
 		}
 	})
@@ -399,5 +408,6 @@ func interrupted(err error, dir string) error {
 	case info.Lab:
 		return fmt.Errorf("%w\nGo on with %s", err, again)
 	}
-	return fmt.Errorf("%w\nThe budget stays reserved. Go on with %s, or close the run with `sotto ledger settle %s`", err, again, dir)
+	return fmt.Errorf("%w\nThe budget stays reserved. Go on with %s, or close the run with `sotto ledger settle %s`", err,
+		again, dir)
 }

@@ -18,10 +18,13 @@ var groups = []struct {
 	id, title string
 	commands  []func() *cobra.Command
 }{
-	{"train", "Train and predict:", []func() *cobra.Command{initCommand, fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand, schemaCommand, synthCommand, dataCommand}},
+	{"train", "Train and predict:",
+		[]func() *cobra.Command{initCommand, fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand,
+			schemaCommand, synthCommand, dataCommand}},
 	{"plan", "Plan:", []func() *cobra.Command{planCommand}},
 	{"budget", "Budget:", []func() *cobra.Command{ledgerCommand}},
-	{"check", "Check:", []func() *cobra.Command{verifyCommand, discloseCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},
+	{"check", "Check:",
+		[]func() *cobra.Command{verifyCommand, discloseCommand, auditCommand, reportCommand, serveCommand, doctorCommand}},
 	{"network", "Network:", []func() *cobra.Command{netCommand, hubCommand, nodeCommand, workerCommand}},
 	{"research", "Research:", []func() *cobra.Command{compareCommand, paperCommand}},
 	{"about", "About Sotto:", []func() *cobra.Command{versionCommand, manCommand}},
@@ -84,7 +87,8 @@ func listMethods(w io.Writer) {
 	for _, e := range gossip.Registry() {
 		line(e.Name, e.About)
 	}
-	fmt.Fprintln(w, "\n`sotto help METHOD` shows the fields of one, `sotto plan SPEC --explain` what a method chooses for a spec.")
+	fmt.Fprintln(w,
+		"\n`sotto help METHOD` shows the fields of one, `sotto plan SPEC --explain` what a method chooses for a spec.")
 }
 
 // helpMethod shows one method with its fields.

@@ -58,7 +58,8 @@ After each step it prints the command that does the same without questions.`,
 			return fit.ExecuteContext(c.Context())
 		},
 	}
-	c.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the most frequent of , ; tab | in the header)")
+	c.Flags().StringVar(&delimiter, "delimiter", "",
+		"delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	c.Flags().StringVar(&ledger, "ledger", "", ledgerUsage)
 	return c
 }
@@ -105,7 +106,8 @@ func (w *walk) prepare(c *cobra.Command) (spec string, err error) {
 		}
 		w.say("\n%v\nOnce more:", err)
 	}
-	if spec, err = w.newFile("\nspec: the file to write", strings.TrimSuffix(w.schemaFile, filepath.Ext(w.schemaFile))+"-spec.yaml"); err != nil {
+	if spec, err = w.newFile("\nspec: the file to write",
+		strings.TrimSuffix(w.schemaFile, filepath.Ext(w.schemaFile))+"-spec.yaml"); err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf(`# sotto fit %s
@@ -125,7 +127,8 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 		return "", err
 	}
 	p.Text(c.OutOrStdout())
-	w.say("\nTraining reads the rows, and charges ε = %s, δ = %s to the budget of dataset %q: that cannot be undone.", w.epsilon, w.delta, w.schema.Dataset)
+	w.say("\nTraining reads the rows, and charges ε = %s, δ = %s to the budget of dataset %q: that cannot be undone.",
+		w.epsilon, w.delta, w.schema.Dataset)
 	answer, err := w.choose("train now: yes or no", "no", "yes", "no")
 	if errors.Is(err, errAnswersEnd) {
 		answer, err = "no", nil
@@ -137,8 +140,8 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 	return spec, nil
 }
 
-// describe takes the schema that is there, or asks for one and writes it. It sets none where bounds are unknown: those have to
-// be estimated first.
+// describe takes the schema that is there, or asks for one and writes it. It sets none where bounds are unknown: those
+// have to be estimated first.
 func (w *walk) describe(ctx context.Context) error {
 	base := filepath.Base(data.Uncompressed(w.table))
 	if data.IsDatabase(w.table) {
@@ -146,10 +149,11 @@ func (w *walk) describe(ctx context.Context) error {
 		q, _ := url.ParseQuery(query)
 		base = q.Get("table")
 	}
-	_, err := w.ask("schema: the public description of the table; a file that is there, or one to write", strings.TrimSuffix(base, filepath.Ext(base))+".yaml", func(answer string) error {
-		w.schemaFile = answer
-		return inThisDirectory(answer)
-	})
+	_, err := w.ask("schema: the public description of the table; a file that is there, or one to write",
+		strings.TrimSuffix(base, filepath.Ext(base))+".yaml", func(answer string) error {
+			w.schemaFile = answer
+			return inThisDirectory(answer)
+		})
 	if err != nil {
 		return err
 	}
@@ -226,7 +230,8 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 		return err
 	}
 	usual := usualModel(w.schema)
-	w.say("\nauto is %s for this label, with the method auto: every number of the training follows from public facts.", usual)
+	w.say("\nauto is %s for this label, with the method auto: every number of the training follows from public facts.",
+		usual)
 	name, err = w.choose("model", "auto", slices.Concat([]string{"auto"}, model.Names())...)
 	w.model = name
 	if name == "auto" {
@@ -252,7 +257,8 @@ func (w *walk) job() (*run.Job, error) {
 		return nil, usageError("%v", err)
 	}
 	var over []run.Override
-	for _, field := range [][2]string{{"data", schema.Text(w.table)}, {"schema", schema.Text(w.schemaFile)}, {"model.name", w.model},
+	for _, field := range [][2]string{{"data", schema.Text(w.table)}, {"schema", schema.Text(w.schemaFile)},
+		{"model.name", w.model},
 		{"privacy.epsilon", w.epsilon}, {"privacy.delta", w.delta}, {"privacy.adjacency", w.budget.Adjacency.String()}} {
 		over = append(over, run.Override{Path: field[0], Value: field[1], From: "the answers"})
 	}

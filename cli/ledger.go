@@ -97,7 +97,8 @@ func (p *ledgerPlace) show() *cobra.Command {
 
 func (p *ledgerPlace) verify() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify [RUNS…]", Short: "Check the chain of entries, and compare it with run directories", Args: args(cobra.ArbitraryArgs),
+		Use: "verify [RUNS…]", Short: "Check the chain of entries, and compare it with run directories",
+		Args: args(cobra.ArbitraryArgs),
 		Long: `Verify recomputes the chain of hashes and every total. To find entries that are
 missing at the end it needs a head that was kept elsewhere: each run directory
 keeps one (run.json, ledger_head). RUNS are run directories, or directories of
@@ -125,7 +126,8 @@ ledger.`,
 			if err != nil {
 				return run.LedgerError(err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s They no longer count. The statements of all datasets of this ledger say so from now on.\n", r.Words())
+			fmt.Fprintf(c.OutOrStdout(),
+				"%s They no longer count. The statements of all datasets of this ledger say so from now on.\n", r.Words())
 			return nil
 		},
 	}
@@ -135,7 +137,8 @@ func (p *ledgerPlace) budget() *cobra.Command {
 	var epsilon, delta float64
 	var adjacency, unit, currency string
 	budget := &cobra.Command{
-		Use: "budget DATASET --epsilon E --delta D --adjacency A", Short: "Set a dataset's lifetime budget", Args: args(cobra.ExactArgs(1)),
+		Use: "budget DATASET --epsilon E --delta D --adjacency A", Short: "Set a dataset's lifetime budget",
+		Args: args(cobra.ExactArgs(1)),
 		Long: `Budget sets the most that all runs on a dataset may cost together, including past
 runs. DATASET is the name in the schema. The currency decides how costs add up; the
 ledger fixes it when the dataset is new:
@@ -163,7 +166,8 @@ a run if the currency has no theorem for its plan.`,
 				return usageError("--%v", err)
 			}
 			return p.with(run.OpenLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
-				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) { // the budget is too small for any run
+				// the budget is too small for any run
+				if err := l.SetBudget(ctx, args[0], unit, currency, b); errors.Is(err, privacy.ErrExhausted) {
 					return usageError("%v", err)
 				} else if err != nil {
 					return run.LedgerError(err)
@@ -180,8 +184,10 @@ a run if the currency has no theorem for its plan.`,
 	numberVar(budget.Flags(), &epsilon, "epsilon", 0, "lifetime ε (required)")
 	numberVar(budget.Flags(), &delta, "delta", 0, "lifetime δ (required)")
 	budget.Flags().StringVar(&adjacency, "adjacency", "", "add-or-remove or replace-one (required)")
-	budget.Flags().StringVar(&currency, "currency", "", "how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
-	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord, "whose privacy the budget protects: the name of the unit in the schema")
+	budget.Flags().StringVar(&currency, "currency", "",
+		"how a new dataset counts: "+strings.Join(ledger.Currencies(), ", ")+" (default: caps)")
+	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord,
+		"whose privacy the budget protects: the name of the unit in the schema")
 	return budget
 }
 
@@ -203,7 +209,8 @@ func (p *ledgerPlace) forecast() *cobra.Command {
 	var like, spec string
 	var asJSON bool
 	forecast := &cobra.Command{
-		Use: "forecast DATASET --run DIR | --spec FILE", Short: "Say how many more runs of a kind the lifetime budget covers", Args: args(cobra.ExactArgs(1)),
+		Use: "forecast DATASET --run DIR | --spec FILE", Short: "Say how many more runs of a kind the lifetime budget covers",
+		Args: args(cobra.ExactArgs(1)),
 		Long: `Forecast says how many more runs like one that was done (--run), or like those of a
 spec (--spec), fit into what the dataset's lifetime budget has left, in each
 currency: by basic composition of the runs' own ε and δ (caps), and by composing

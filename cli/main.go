@@ -86,7 +86,8 @@ the user, can be resumed.`,
 			if bad != "" {
 				return usageError("--%s: %s", name, bad)
 			}
-			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
+			allowed := map[string]string{"float64": "a number", "int": "a whole number", "uint64": "a whole number from 0",
+				"bool": "true or false", "duration": "a duration, as 30s or 10m"}[value.GetFlag().Value.Type()]
 			if allowed != "" {
 				return usageError("--%s: found %q; write %s", name, text, allowed)
 			}

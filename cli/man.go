@@ -23,7 +23,8 @@ on. Copy them to a directory of man's path, such as /usr/local/share/man/man1.`,
 			}
 			c.Root().DisableAutoGenTag = true
 			date := time.Unix(0, 0).UTC() // the same bytes each time
-			if err := doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Sotto", Manual: "Sotto", Date: &date}, dir); err != nil {
+			if err := doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Sotto", Manual: "Sotto", Date: &date},
+				dir); err != nil {
 				return err
 			}
 			entries, err := os.ReadDir(dir)

@@ -18,8 +18,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// meters are the numbers of a process, which a Prometheus server asks for (docs/how-to/metrics.md). Without timings they follow from
-// the public schedule, from what was released, and from machines that come and go: none is a time, and none counts rows.
+// meters are the numbers of a process, which a Prometheus server asks for (docs/how-to/metrics.md). Without timings
+// they follow from the public schedule, from what was released, and from machines that come and go: none is a time, and
+// none counts rows.
 type meters struct {
 	address, health string
 	timings         bool
@@ -41,10 +42,12 @@ var runStates = []string{"waiting", "training", "ended"}
 
 // add declares the flags; report says that a run's report names timings.
 func (m *meters) add(f *pflag.FlagSet, report bool) {
-	f.StringVar(&m.address, "metrics", "", "address that serves metrics for Prometheus, as 127.0.0.1:9464; without a host this machine alone reaches it")
+	f.StringVar(&m.address, "metrics", "",
+		"address that serves metrics for Prometheus, as 127.0.0.1:9464; without a host this machine alone reaches it")
 	f.StringVar(&m.health, "health", "", "address that answers /healthz while the process runs, for a probe")
 	if report {
-		f.BoolVar(&m.timings, "metrics-timings", false, "serve times, memory and counts of batches, too (with --metrics); they may depend on rows, and the report says so")
+		f.BoolVar(&m.timings, "metrics-timings", false,
+			"serve times, memory and counts of batches, too (with --metrics); they may depend on rows, and the report says so")
 	}
 }
 
@@ -108,18 +111,21 @@ func (m *meters) serve(c *cobra.Command, say func(format string, args ...any)) e
 		}
 		host, port, err := net.SplitHostPort(at.address)
 		if err != nil {
-			return usageError("%s: found %q; write HOST:PORT, as 127.0.0.1:9464, or :PORT for this machine alone", at.flag, at.address)
+			return usageError("%s: found %q; write HOST:PORT, as 127.0.0.1:9464, or :PORT for this machine alone", at.flag,
+				at.address)
 		}
 		if host == "" {
 			host = "127.0.0.1"
 		}
 		l, err := new(net.ListenConfig).Listen(c.Context(), "tcp", net.JoinHostPort(host, port))
 		if err != nil {
-			return usageError("%s: found %q, where nothing can listen (%v); choose a free address of this machine", at.flag, at.address, err)
+			return usageError("%s: found %q, where nothing can listen (%v); choose a free address of this machine", at.flag,
+				at.address, err)
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET "+at.path, at.answer)
-		s := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 13}
+		s := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
+			IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 13}
 		m.servers = append(m.servers, s)
 		go s.Serve(l)
 		say("%s at http://%s%s", at.flag[2:], l.Addr(), at.path)
@@ -134,13 +140,14 @@ func (m *meters) close() {
 	}
 }
 
-// schedule adds the public parameters of a run, from its job or, where it is resumed, from run.json, and returns what takes its
-// progress. Where costs depend on releases, what was spent so far is no number of the schedule and left out.
+// schedule adds the public parameters of a run, from its job or, where it is resumed, from run.json, and returns what
+// takes its progress. Where costs depend on releases, what was spent so far is no number of the schedule and left out.
 func (m *meters) schedule(job *run.Job, resume string) (func(run.Progress), error) {
 	var info *runlog.Info
 	var plan privacy.Event
 	if job != nil {
-		info = &runlog.Info{Budget: job.Spec.Privacy.Budget(), Off: job.Spec.Privacy.Off, MaxSteps: method.MaxSteps(job.Method), NoiseMultiplier: method.NoiseMultiplier(job.Method)}
+		info = &runlog.Info{Budget: job.Spec.Privacy.Budget(), Off: job.Spec.Privacy.Off,
+			MaxSteps: method.MaxSteps(job.Method), NoiseMultiplier: method.NoiseMultiplier(job.Method)}
 		plan = job.Plan
 	} else {
 		var err error

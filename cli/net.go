@@ -16,7 +16,8 @@ func netCommand() *cobra.Command {
 		Use:   "net",
 		Short: "Train among owners that do not share their rows",
 	}
-	c.AddCommand(netSimulateCommand(), netDemoCommand(), netKeyCommand(), netInitCommand(), netInviteCommand(), netFingerprintCommand(), netRevokeCommand(), netStatusCommand())
+	c.AddCommand(netSimulateCommand(), netDemoCommand(), netKeyCommand(), netInitCommand(), netInviteCommand(),
+		netFingerprintCommand(), netRevokeCommand(), netStatusCommand())
 	group(c)
 	return c
 }

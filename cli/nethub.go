@@ -59,7 +59,8 @@ its servers, and --cluster creates the store there, once.`,
 				for _, text := range full {
 					fmt.Fprintln(c.ErrOrStderr(), text)
 				}
-				fmt.Fprintf(c.OutOrStdout(), "%s: holds the store of network %s, in %d copies\n", cluster, keys.Network.ID, replicas)
+				fmt.Fprintf(c.OutOrStdout(), "%s: holds the store of network %s, in %d copies\n", cluster, keys.Network.ID,
+					replicas)
 				return nil
 			}
 			if !c.Flags().Changed("port") {
@@ -90,7 +91,9 @@ its servers, and --cluster creates the store there, once.`,
 			m.fixed("sotto_owners", float64(len(keys.Network.Owners)))
 			m.gauge("sotto_connections", func() float64 { return float64(h.Connections()) })
 			m.gauge("sotto_messages_stored", func() float64 { return float64(h.Stored()) })
-			if err := m.serve(c, func(format string, args ...any) { fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }); err != nil {
+			if err := m.serve(c, func(format string, args ...any) {
+				fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
+			}); err != nil {
 				return err
 			}
 			defer m.close()

@@ -75,9 +75,11 @@ shows it.`,
 				return err
 			}
 			w := c.OutOrStdout()
-			fmt.Fprintf(w, "\nNetwork %s is in %s. Next, for each owner: sotto net invite %q --dir %s --out FILE\n", organizer.Network.ID, dir, p.Owners[0].Name, dir)
+			fmt.Fprintf(w, "\nNetwork %s is in %s. Next, for each owner: sotto net invite %q --dir %s --out FILE\n",
+				organizer.Network.ID, dir, p.Owners[0].Name, dir)
 			if !organizer.Network.OwnKeys {
-				fmt.Fprintln(w, "The organizer made the owners' keys. With keys of their own (sotto net key), it could not act in their names.")
+				fmt.Fprintln(w,
+					"The organizer made the owners' keys. With keys of their own (sotto net key), it could not act in their names.")
 			}
 			return nil
 		},
@@ -123,7 +125,8 @@ secret: send it to the owner over a confidential channel.`,
 			if err := credentials.Write(out); err != nil {
 				return usageError("--out: %v", err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: the credentials of %s, good until %s\n", out, args[0], time.Now().AddDate(0, 0, days).Format(time.DateOnly))
+			fmt.Fprintf(c.OutOrStdout(), "%s: the credentials of %s, good until %s\n", out, args[0],
+				time.Now().AddDate(0, 0, days).Format(time.DateOnly))
 			return nil
 		},
 	}
@@ -160,7 +163,8 @@ messages stays.`,
 			if before {
 				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
 			}
-			fmt.Fprintf(w, "%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; on another machine, replace the old one by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
+			fmt.Fprintf(w,
+				"%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; on another machine, replace the old one by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
 			return nil
 		},
 	}

@@ -93,7 +93,8 @@ in it. If they differ, the digits of the keys show which key was replaced.`,
 				return err
 			}
 			if !n.OwnKeys {
-				fmt.Fprintln(w, "\nThe organizer made these keys, so it can act in any owner's name, and the fingerprint does not show it.")
+				fmt.Fprintln(w,
+					"\nThe organizer made these keys, so it can act in any owner's name, and the fingerprint does not show it.")
 			}
 			return nil
 		},

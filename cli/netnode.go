@@ -16,7 +16,8 @@ import (
 // ownerFlags declares the fields of a spec that an owner may set; the owners agree on the others.
 func ownerFlags(c *cobra.Command, label *string) {
 	c.Flags().StringVar(label, "label", "", labelUsage)
-	addSomeSpecFlags(c, "any field of the spec outside the block network, as in --set model.l2=0.01", "holdout", "method", "out", "output", "label")
+	addSomeSpecFlags(c, "any field of the spec outside the block network, as in --set model.l2=0.01", "holdout", "method",
+		"out", "output", "label")
 }
 
 // crashAt, set only by tests, is called at the points where an owner's process may die.

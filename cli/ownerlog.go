@@ -14,15 +14,17 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// An ownerLog keeps what a command says from those who collect its output (R11). With a file, everything goes there, also the
-// trace of a crash, and only what say and end write reaches the command's own output: lines that depend on no row and on no time.
+// An ownerLog keeps what a command says from those who collect its output (R11). With a file, everything goes there,
+// also the trace of a crash, and only what say and end write reaches the command's own output: lines that depend on no
+// row and on no time.
 type ownerLog struct {
 	path string
 	out  io.Writer // the command's own output; nil without a file
 }
 
 func (l *ownerLog) add(f *pflag.FlagSet) {
-	f.StringVar(&l.path, "owner-log", "", "file that receives messages, which may depend on rows, where others collect the output of the command; only their owner may read it")
+	f.StringVar(&l.path, "owner-log", "",
+		"file that receives messages, which may depend on rows, where others collect the output of the command; only their owner may read it")
 }
 
 // on reports whether there is a file.
@@ -58,7 +60,8 @@ func (l *ownerLog) say(c *cobra.Command, format string, args ...any) {
 	}
 }
 
-// around opens the file, calls f, and says in public how the command ended. private says that an error may depend on rows.
+// around opens the file, calls f, and says in public how the command ended. private says that an error may depend on
+// rows.
 func (l *ownerLog) around(c *cobra.Command, private func(error) bool, f func() error) (err error) {
 	if err := l.open(c); err != nil {
 		return err

@@ -55,13 +55,15 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 				return err
 			}
 			r.Claims.Text(c.OutOrStdout())
-			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), r.Claims.Tested(), filepath.Join(l.Dir, "index.html"))
+			fmt.Fprintf(c.OutOrStdout(), "%d of %d claims hold. Page: %s\n", r.Claims.Passed(), r.Claims.Tested(),
+				filepath.Join(l.Dir, "index.html"))
 			return nil
 		},
 	}
 	c.Flags().Bool("small", false, e.Small+" (the default)")
 	c.Flags().BoolVar(&l.Full, "full", false, e.Full)
-	c.Flags().StringVar(&l.Dir, "out", "", fmt.Sprintf("directory for the results; one that was begun is continued (default %[1]s-small or %[1]s-full)", e.Name))
+	c.Flags().StringVar(&l.Dir, "out", "",
+		fmt.Sprintf("directory for the results; one that was begun is continued (default %[1]s-small or %[1]s-full)", e.Name))
 	switch {
 	case e.Needed:
 		c.Flags().StringVar(&l.Data, "data", "", "folder of the tables (default $SOTTO_DATA)")

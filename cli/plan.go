@@ -105,18 +105,23 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 	}
 	f := c.Flags()
 	addSpecFlags(c)
-	f.StringVar(&flags.sampler, "sampler", "", "how a step samples: poisson, fixed or full (default poisson if a rate is given, otherwise full)")
+	f.StringVar(&flags.sampler, "sampler", "",
+		"how a step samples: poisson, fixed or full (default poisson if a rate is given, otherwise full)")
 	numberVar(f, &flags.rate, "sampling-rate", 1, "probability that a step samples a record, or the share of records")
 	f.IntVar(&flags.batch, "batch", 0, "size of a step's sample, for a Poisson sample the mean (needs --rows)")
 	f.IntVar(&flags.rows, "rows", 0, "number of records, a public number")
 	numberVar(f, &flags.noise, "noise-multiplier", 0, "noise: its standard deviation over the ℓ2 sensitivity of the sum")
 	f.IntVar(&flags.steps, "steps", 0, "number of steps")
-	f.BoolVar(&flags.compare, "compare", false, "also ε by each accountant, and the cost under the other neighboring relation")
-	f.StringVar(&flags.table, "table", "", "tables of ε against steps, noise and δ: text below the plan; csv or markdown in its place; or a file .csv or .md")
+	f.BoolVar(&flags.compare, "compare", false,
+		"also ε by each accountant, and the cost under the other neighboring relation")
+	f.StringVar(&flags.table, "table", "",
+		"tables of ε against steps, noise and δ: text below the plan; csv or markdown in its place; or a file .csv or .md")
 	f.StringVar(&flags.svg, "svg", "", "file for a chart of ε against steps, noise and δ")
-	f.StringVar(&flags.claimed, "claimed", "", "also ε by the papers' own formulas, some loose and some false; with p0 to p4 or all, for the papers' own experiments")
+	f.StringVar(&flags.claimed, "claimed", "",
+		"also ε by the papers' own formulas, some loose and some false; with p0 to p4 or all, for the papers' own experiments")
 	f.Lookup("claimed").NoOptDefVal = thePlan
-	f.BoolVar(&flags.bound, "bound", false, "instead: the proven bound on the error of a spec's method by number of steps, and the steps, step size and momentum that minimize it")
+	f.BoolVar(&flags.bound, "bound", false,
+		"instead: the proven bound on the error of a spec's method by number of steps, and the steps, step size and momentum that minimize it")
 	f.BoolVar(&flags.explain, "explain", false, "instead: the fields that the spec's method chooses, and why")
 	f.BoolVar(&flags.json, "json", false, "print one JSON object")
 	return c
@@ -143,26 +148,32 @@ func (flags *planFlags) paperAsked(c *cobra.Command, args []string) (string, err
 	}
 	if !slices.Contains(allowed, paper) {
 		if flags.claimed != thePlan {
-			return "", usageError("--claimed: found %q; choose %s, or nothing beside a plan", flags.claimed, strings.Join(allowed, ", "))
+			return "", usageError("--claimed: found %q; choose %s, or nothing beside a plan", flags.claimed,
+				strings.Join(allowed, ", "))
 		}
 		if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
-			return "", usageError("--claimed: found %q, which is no spec file; choose %s, or a spec", args[0], strings.Join(allowed, ", "))
+			return "", usageError("--claimed: found %q, which is no spec file; choose %s, or a spec", args[0],
+				strings.Join(allowed, ", "))
 		}
 		return "", nil
 	}
-	if other := given(c.Flags(), slices.Concat(numberFlags, []string{"schema", "epsilon", "delta", "compare", "table", "svg"})); len(other) > 0 {
+	if other := given(c.Flags(),
+		slices.Concat(numberFlags, []string{"schema", "epsilon", "delta", "compare", "table", "svg"})); len(other) > 0 {
 		return "", usageError("--%s: found beside --claimed %s, which is about the paper's own experiments; for a plan say --claimed alone", other[0], paper)
 	}
 	return paper, nil
 }
 
-// tableAsked is the form of the tables that --table asks for, as the end of a file's name, and the file. Text has no form.
+// tableAsked is the form of the tables that --table asks for, as the end of a file's name, and the file. Text has no
+// form.
 func (flags *planFlags) tableAsked(c *cobra.Command) (form, file string, err error) {
 	switch form := strings.ToLower(filepath.Ext(flags.table)); {
 	case !c.Flags().Changed("table"), flags.table == "text":
 		return "", "", nil
 	case (flags.table == "csv" || flags.table == "markdown") && flags.json:
-		return "", "", usageError("--table %s: found --json beside it; give a file, or --table text, whose tables the JSON has", flags.table)
+		return "", "",
+			usageError("--table %s: found --json beside it; give a file, or --table text, whose tables the JSON has",
+				flags.table)
 	case flags.table == "csv":
 		return ".csv", "", nil
 	case flags.table == "markdown":
@@ -170,11 +181,13 @@ func (flags *planFlags) tableAsked(c *cobra.Command) (form, file string, err err
 	case form == ".csv", form == ".md":
 		return form, flags.table, nil
 	}
-	return "", "", usageError("--table: found %q; choose text, csv, markdown, or a file whose name ends with .csv or .md", flags.table)
+	return "", "", usageError("--table: found %q; choose text, csv, markdown, or a file whose name ends with .csv or .md",
+		flags.table)
 }
 
 // ask answers what the flag asks about a spec's method, which is not configured yet.
-func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string, answerTo func(*run.Job, method.Terms) (R, error)) error {
+func ask[R result](c *cobra.Command, asJSON bool, args []string, flag string,
+	answerTo func(*run.Job, method.Terms) (R, error)) error {
 	if other := given(c.Flags(), numberFlags); len(other) > 0 {
 		return usageError("--%s: found beside %s, which asks about a spec's method; use --set method.…", other[0], flag)
 	}
@@ -263,7 +276,9 @@ func planOf(job *run.Job) (*plan.Plan, error) {
 	}
 	p.Unit, p.Warnings = job.Schema.Unit, job.Warnings
 	if job.Held != nil {
-		p.Warnings = append(slices.Clip(p.Warnings), fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %.6g", job.Held.Score.Event(), job.Cost(job.Plan)))
+		p.Warnings = append(slices.Clip(p.Warnings),
+			fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %.6g",
+				job.Held.Score.Event(), job.Cost(job.Plan)))
 	}
 	return p, nil
 }
@@ -276,8 +291,10 @@ func (flags *planFlags) planNumbers(f *pflag.FlagSet) (*plan.Plan, error) {
 	if f.Changed("sampler") && flags.sampler == "" {
 		return nil, usageError(`--sampler: found ""; choose poisson, fixed or full`)
 	}
-	n := plan.Numbers{Sampler: flags.sampler, SamplingRate: pick(f, "sampling-rate", &flags.rate), Batch: pick(f, "batch", &flags.batch),
-		Rows: pick(f, "rows", &flags.rows), NoiseMultiplier: pick(f, "noise-multiplier", &flags.noise), Steps: pick(f, "steps", &flags.steps),
+	n := plan.Numbers{Sampler: flags.sampler, SamplingRate: pick(f, "sampling-rate", &flags.rate),
+		Batch: pick(f, "batch", &flags.batch),
+		Rows:  pick(f, "rows", &flags.rows), NoiseMultiplier: pick(f, "noise-multiplier", &flags.noise),
+		Steps:   pick(f, "steps", &flags.steps),
 		Epsilon: pick(f, "epsilon", &b.Epsilon), Delta: b.Delta, Adjacency: b.Adjacency, Accountant: a}
 	p, err := n.Plan()
 	if err != nil {

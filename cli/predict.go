@@ -35,7 +35,8 @@ does tell its reader about the row it was made for.`,
 				return err
 			}
 			gate := access.Gate{Dropped: run.Dropped(warner(c), true)}
-			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath, data.Options{Unlabeled: true, KeepBad: true, ByRow: true})
+			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath,
+				data.Options{Unlabeled: true, KeepBad: true, ByRow: true})
 			if err != nil {
 				return err
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// progress shows the progress of a run: a bar on a terminal, plain lines elsewhere. The bar moves the cursor but sets no
-// color, so it is the same under NO_COLOR (no-color.org).
+// progress shows the progress of a run: a bar on a terminal, plain lines elsewhere. The bar moves the cursor but sets
+// no color, so it is the same under NO_COLOR (no-color.org).
 type progress struct {
 	w     io.Writer
 	quiet bool

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// redirect makes f the process's standard error, which a crash writes to, and its standard output. It returns what standard error
-// was before.
+// redirect makes f the process's standard error, which a crash writes to, and its standard output. It returns what
+// standard error was before.
 func redirect(f *os.File) (before io.Writer, err error) {
 	kept, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -72,11 +72,13 @@ the run wrote stays, since the ledger holds its hash. The report says what the d
 			return nil
 		},
 	}
-	c.Flags().StringVar(&where, "ledger", "", "the ledger of the run (default: the one in which it was reserved, if it is at hand)")
+	c.Flags().StringVar(&where, "ledger", "",
+		"the ledger of the run (default: the one in which it was reserved, if it is at hand)")
 	return c
 }
 
-// lifeOf is what a ledger holds of a run's dataset; nil for a lab run, and where no ledger was named and the run's is not at hand.
+// lifeOf is what a ledger holds of a run's dataset; nil for a lab run, and where no ledger was named and the run's is
+// not at hand.
 func lifeOf(ctx context.Context, info *runlog.Info, where string) (*ledger.History, error) {
 	if info.Lab || info.Network != "" || where == "" && info.Ledger == "" {
 		return nil, nil

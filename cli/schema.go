@@ -40,7 +40,8 @@ writes a schema that is complete. Answers may come from a file or a pipe, too.`,
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if st, err := os.Stat(outPath); outPath != "" && err == nil && st.Mode().IsRegular() && st.Size() > 0 {
-				return usageError("--out: %s exists; give a new file, as a schema that somebody filled in is not overwritten", outPath)
+				return usageError("--out: %s exists; give a new file, as a schema that somebody filled in is not overwritten",
+					outPath)
 			}
 			var b []byte
 			var err error
@@ -58,7 +59,8 @@ writes a schema that is complete. Answers may come from a file or a pipe, too.`,
 			})
 		},
 	}
-	init.Flags().StringVar(&delimiter, "delimiter", "", "delimiter of the file (default: the most frequent of , ; tab | in the header)")
+	init.Flags().StringVar(&delimiter, "delimiter", "",
+		"delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")
 	init.Flags().BoolVar(&asks, "ask", false, "ask for the label, types, bounds and levels")
 	c.AddCommand(init, schemaCheckCommand(), boundsCommand())
@@ -144,7 +146,8 @@ func agree(c *cobra.Command, dataset string, o *run.CheckOptions) error {
 
 // writeCounts prints what a table has beside its schema.
 func writeCounts(w io.Writer, counts *run.TableCounts) error {
-	fmt.Fprintf(w, "%s rows, %s of them bad. These counts are exact: they are not private.\n\n", count(counts.Rows), count(counts.Bad))
+	fmt.Fprintf(w, "%s rows, %s of them bad. These counts are exact: they are not private.\n\n", count(counts.Rows),
+		count(counts.Bad))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "COLUMN\tTYPE\tMISSING\tBELOW\tAT MIN\tAT MAX\tABOVE\tUNKNOWN\tBAD CELLS")
 	for _, c := range counts.Columns {
@@ -160,7 +163,8 @@ func writeCounts(w io.Writer, counts *run.TableCounts) error {
 		for _, kind := range slices.Sorted(maps.Keys(c.Bad)) {
 			bad = append(bad, fmt.Sprintf("%d: %s", c.Bad[kind], kind))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(c.Name, "(whole rows)"), c.Type, c.Missing, bounds, unknown, strings.Join(bad, "; "))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(c.Name, "(whole rows)"), c.Type, c.Missing, bounds, unknown,
+			strings.Join(bad, "; "))
 	}
 	return t.Flush()
 }
@@ -169,7 +173,8 @@ func writeCounts(w io.Writer, counts *run.TableCounts) error {
 func writeSchema(w io.Writer, name string, s *schema.Schema, asJSON bool) error {
 	if asJSON {
 		said := map[string]any{
-			"dataset": s.Dataset, "unit": s.Unit, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(), "classes": s.ClassNames(), "assumptions": s.Assumptions(),
+			"dataset": s.Dataset, "unit": s.Unit, "rows": s.Rows, "features": s.Dim(), "label": s.LabelName(),
+			"classes": s.ClassNames(), "assumptions": s.Assumptions(),
 		}
 		if s.UnitRows > 0 {
 			delete(said, "rows")
@@ -180,7 +185,9 @@ func writeSchema(w io.Writer, name string, s *schema.Schema, asJSON bool) error 
 	fmt.Fprintf(w, "%s: ", name)
 	printSchema(w, s)
 	if s.Rows == 0 {
-		fmt.Fprintf(w, "There is no field %s; training needs it: a public number that a person writes, about as many as the table has.\n", s.Counted())
+		fmt.Fprintf(w,
+			"There is no field %s; training needs it: a public number that a person writes, about as many as the table has.\n",
+			s.Counted())
 	}
 	return nil
 }
@@ -260,7 +267,8 @@ func writeBounds(w io.Writer, b *run.Bounds) {
 	if b.Budget.Delta > 0 {
 		cost += fmt.Sprintf(", δ = %g", b.Budget.Delta)
 	}
-	fmt.Fprintf(w, "Charged to dataset %q: %s (run %s). Each count has noise of standard deviation %.3g; a bin stands out from %.0f on. The sampler's distance from the ideal adds at most %.1e to δ.\n", b.Dataset, cost, b.Run, b.Deviation, b.Least, b.Sampler)
+	fmt.Fprintf(w,
+		"Charged to dataset %q: %s (run %s). Each count has noise of standard deviation %.3g; a bin stands out from %.0f on. The sampler's distance from the ideal adds at most %.1e to δ.\n", b.Dataset, cost, b.Run, b.Deviation, b.Least, b.Sampler)
 	for _, c := range b.Columns {
 		if c.Bounds == nil {
 			fmt.Fprintf(w, "%s: no range stands out of the noise; it still says bounds: unknown\n", c.Name)

@@ -49,7 +49,8 @@ on the training rows.`,
 		},
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, in all candidates, as in --set model.l2=0.01", "holdout", "method", "out", "seed")
+	addSomeSpecFlags(c, "any field of the spec, in all candidates, as in --set model.l2=0.01", "holdout", "method", "out",
+		"seed")
 	addOverlaps(f)
 	f.StringVar(&out, "out", "tuned", "run directory: new or empty")
 	f.BoolVar(&dry, "dry-run", false, "print the cost of the search and of each candidate; read and charge nothing")

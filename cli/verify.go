@@ -49,7 +49,8 @@ Exit code 0: all holds; 1: something does not.`,
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE:    q.run,
 	}
-	c.Flags().StringVar(&q.where, "ledger", "", "the ledger that is asked (default: the one that the run names, if it is at hand)")
+	c.Flags().StringVar(&q.where, "ledger", "",
+		"the ledger that is asked (default: the one that the run names, if it is at hand)")
 	c.Flags().StringVar(&q.file, "disclosure", "", "also check this disclosure of the run")
 	c.Flags().StringVar(&q.signer, "signer", "", "with --disclosure: the public key that must have signed it")
 	c.Flags().BoolVar(&q.claim, "claim", false, "lab runs: compute the claimed bounds from the rows")
@@ -162,7 +163,8 @@ func page(dir string) []run.Finding {
 	case run.SameBuild(info):
 		f.Holds, f.Detail = false, "it was changed: this program, which made the run, makes another page from the other files"
 	default:
-		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: it is not the page that this program makes; it was changed, or Sotto %s, which made it, is another build", info.Version)
+		f.Skipped, f.Detail = true,
+			fmt.Sprintf("not checked: it is not the page that this program makes; it was changed, or Sotto %s, which made it, is another build", info.Version)
 	}
 	return []run.Finding{f}
 }

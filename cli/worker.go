@@ -31,9 +31,11 @@ func (w *workerFlags) close(done bool) {
 }
 
 func (w *workerFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&w.address, "workers", "", "address to listen on for workers, which hold the rows, instead of --data (sotto worker)")
+	f.StringVar(&w.address, "workers", "",
+		"address to listen on for workers, which hold the rows, instead of --data (sotto worker)")
 	f.IntVar(&w.count, "shards", 0, "number of shards (with --workers)")
-	f.StringVar(&w.key, "key", "", "file of the key that coordinator and workers share, or - for standard input (with --workers)")
+	f.StringVar(&w.key, "key", "",
+		"file of the key that coordinator and workers share, or - for standard input (with --workers)")
 }
 
 // listen opens the coordinator's side if the flags ask for workers.
@@ -106,7 +108,8 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 		}
 		switch counted := c.Flags().Changed("index"); {
 		case counted && (shard != "" || o.Count < 1 || index < 0 || index >= o.Count):
-			return usageError("--index: found %d with --shards %d; write a number from 0 to less than --shards, without --shard", index, o.Count)
+			return usageError("--index: found %d with --shards %d; write a number from 0 to less than --shards, without --shard",
+				index, o.Count)
 		case counted:
 			o.Index, shard = index, fmt.Sprintf("%d/%d", index+1, o.Count)
 		case o.Count != 0:
@@ -141,12 +144,14 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 		return err
 	}
 	f := c.Flags()
-	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "holdout", "method", "accountant", "output", "seed", "ledger", "out")
+	addSomeSpecFlags(c, "any field of the spec, as in --set model.l2=0.01", "test", "test-labels", "holdout", "method",
+		"accountant", "output", "seed", "ledger", "out")
 	f.Bool("lab", false, "lab: the spec has a seed")
 	f.StringVar(&o.URL, "hub", "", "address at which the coordinator listens (required)")
 	f.StringVar(&key, "key", "", "file of the key that coordinator and workers share, or - for standard input (required)")
 	f.StringVar(&shard, "shard", "", "the shard, as in 1/2 (required, or --index and --shards)")
-	f.IntVar(&index, "index", 0, "number of the shard from 0, as an indexed job of Kubernetes counts (with --shards, in place of --shard)")
+	f.IntVar(&index, "index", 0,
+		"number of the shard from 0, as an indexed job of Kubernetes counts (with --shards, in place of --shard)")
 	f.IntVar(&o.Count, "shards", 0, "number of shards (with --index)")
 	owner.add(f)
 	m.add(f, true)

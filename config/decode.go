@@ -64,8 +64,8 @@ func (n Node) Field(name string) Node {
 	return Node{}
 }
 
-// FieldAt is where the name of a field of the block stands, by its line and its character there, both from 1, and whether
-// the block stands in braces.
+// FieldAt is where the name of a field of the block stands, by its line and its character there, both from 1, and
+// whether the block stands in braces.
 func (n Node) FieldAt(name string) (line, column int, braces bool) {
 	m, ok := n.n.(*ast.MappingNode)
 	p, there := n.doc.at[join(n.path, name)]
@@ -238,7 +238,10 @@ func (d *Document) Unknown(block, name string, names []string) error {
 		of = " of " + block
 	}
 	e := d.located(d.at[join(block, name)].key)
-	if block == d.base && d.file != "" && !slices.ContainsFunc(names, func(f string) bool { path := join(block, f); return d.Has(path) && !d.Given(path) }) {
+	if block == d.base && d.file != "" && !slices.ContainsFunc(names, func(f string) bool {
+		path := join(block, f)
+		return d.Has(path) && !d.Given(path)
+	}) {
 		switch { // what looks like a field may be of a row
 		case d.object:
 			return d.notTable("a JSON object")

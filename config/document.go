@@ -103,10 +103,11 @@ func Parse(file, what string, src []byte) (*Document, error) {
 	return d, d.index()
 }
 
-// isUTF16 says whether a text is in UTF-16, or UTF-32, of either byte order: by its mark, or by its first letter, which is
-// ASCII in any document.
+// isUTF16 says whether a text is in UTF-16, or UTF-32, of either byte order: by its mark, or by its first letter, which
+// is ASCII in any document.
 func isUTF16(src []byte) bool {
-	return len(src) >= 2 && (src[0] == 0xff && src[1] == 0xfe || src[0] == 0xfe && src[1] == 0xff || (src[0] == 0) != (src[1] == 0))
+	return len(src) >= 2 &&
+		(src[0] == 0xff && src[1] == 0xfe || src[0] == 0xfe && src[1] == 0xff || (src[0] == 0) != (src[1] == 0))
 }
 
 // Root is the whole document.

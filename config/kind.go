@@ -33,12 +33,14 @@ var kinds = []struct {
 
 // markups are beginnings of text, in lower case.
 var markups = []struct{ magic, name string }{
-	{"<!doctype html", "an HTML page"}, {"<html", "an HTML page"}, {"<head", "an HTML page"}, {"<body", "an HTML page"}, {"<table", "an HTML page"},
-	{"<?xml", "an XML file"}, {"<svg", "an XML file"}, {"<!--", "an HTML page or an XML file"}, {"<!doctype", "an XML file"},
+	{"<!doctype html", "an HTML page"}, {"<html", "an HTML page"}, {"<head", "an HTML page"}, {"<body", "an HTML page"},
+	{"<table", "an HTML page"},
+	{"<?xml", "an XML file"}, {"<svg", "an XML file"}, {"<!--", "an HTML page or an XML file"},
+	{"<!doctype", "an XML file"},
 }
 
-// Form is the form of a file that begins with head, as "a PDF file", if it is one that neither a document nor a table of text has;
-// "" for others. table: it may be a table.
+// Form is the form of a file that begins with head, as "a PDF file", if it is one that neither a document nor a table
+// of text has; "" for others. table: it may be a table.
 func Form(head []byte) (name string, table bool) {
 	for _, k := range kinds {
 		if bytes.HasPrefix(head, []byte(k.magic)) {
@@ -108,7 +110,8 @@ func (d *Document) notTable(form string) *Error {
 // notText is the error of bytes that are not UTF-8, or have a NUL.
 func (d *Document) notText(src []byte) *Error {
 	if bytes.ContainsFunc(src, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n", r) }) {
-		return &Error{File: d.file, Err: fmt.Errorf("the file is binary, not %s; if it is a table, %s", d.what, d.forTables())}
+		return &Error{File: d.file,
+			Err: fmt.Errorf("the file is binary, not %s; if it is a table, %s", d.what, d.forTables())}
 	}
 	return &Error{File: d.file, Err: errors.New("the file is not in UTF-8; save it as UTF-8")}
 }
@@ -126,7 +129,8 @@ func (d *Document) otherForm(src []byte) error {
 	case table:
 		return d.notTable(form)
 	}
-	return &Error{File: d.file, Err: fmt.Errorf("the file looks like %s, not %s; write %[2]s in YAML, as examples/clinic has one", form, d.what)}
+	return &Error{File: d.file,
+		Err: fmt.Errorf("the file looks like %s, not %s; write %[2]s in YAML, as examples/clinic has one", form, d.what)}
 }
 
 // otherKind is the error of another document than d should be; nil if it may be that one.
@@ -145,9 +149,11 @@ func (d *Document) otherKind() error {
 		return &Error{File: d.file, Err: fmt.Errorf("this is a file that Sotto wrote (%s), not %s", Quote(format), d.what)}
 	case slices.ContainsFunc(mine, has):
 	case d.what == "a spec" && slices.ContainsFunc(own["a schema"], has):
-		return &Error{File: d.file, Err: errors.New("this is a schema, not a spec; a spec names it under schema, and --schema does beside the flags --data and --model")}
+		return &Error{File: d.file,
+			Err: errors.New("this is a schema, not a spec; a spec names it under schema, and --schema does beside the flags --data and --model")}
 	case d.what == "a schema" && slices.ContainsFunc(own["a spec"], has):
-		return &Error{File: d.file, Err: errors.New("this is a spec, not a schema; give the file that its field schema names")}
+		return &Error{File: d.file,
+			Err: errors.New("this is a spec, not a schema; give the file that its field schema names")}
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func checkEmpty(src []byte) *Error {
 		case c == '\n', c == '\r' && (i+1 == len(src) || src[i+1] != '\n'):
 			line++
 			if empty++; empty > maxEmpty {
-				return &Error{Line: line, Column: 1, Found: fmt.Sprintf("more than %d empty lines one after the other", maxEmpty), Allowed: "fewer"}
+				return &Error{Line: line, Column: 1, Found: fmt.Sprintf("more than %d empty lines one after the other", maxEmpty),
+					Allowed: "fewer"}
 			}
 		case c != ' ' && c != '\t' && c != '\r':
 			empty = 0
@@ -100,7 +101,9 @@ func (n *nesting) next(t *token.Token) *Error {
 		n.flow = max(n.flow-1, 0)
 		n.chain = 0
 	case token.CollectEntryType:
-		if n.prev != nil && (n.prev.Type == token.CollectEntryType || n.prev.Type == token.SequenceStartType || n.prev.Type == token.MappingStartType) {
+		if n.prev != nil &&
+			(n.prev.Type == token.CollectEntryType || n.prev.Type == token.SequenceStartType ||
+				n.prev.Type == token.MappingStartType) {
 			return at(t, "a comma without a value before it", "a value between commas")
 		}
 		n.chain = 0

@@ -42,9 +42,9 @@ func ParseNumber(s string) (float64, string) {
 	return v, ""
 }
 
-// Decimal is [ParseNumber] for the text of most numbers: up to 18 digits, perhaps with a sign and a point. ok is false for
-// any other text. The quotient of the digits and a power of ten, both exact in a float64, is the number correctly rounded: the
-// bits are those of [strconv.ParseFloat].
+// Decimal is [ParseNumber] for the text of most numbers: up to 18 digits, perhaps with a sign and a point. ok is false
+// for any other text. The quotient of the digits and a power of ten, both exact in a float64, is the number correctly
+// rounded: the bits are those of [strconv.ParseFloat].
 func Decimal(s string) (v float64, digits int, ok bool) {
 	if len(s) >= 4 && len(s) <= 8 {
 		return decimal8(s)
@@ -81,8 +81,8 @@ func Decimal(s string) (v float64, digits int, ok bool) {
 	return v, digits, true
 }
 
-// decimal8 is Decimal for text of 4 to 8 bytes, which it takes as the bytes of one word: the last in the highest byte, and
-// zeros before the first.
+// decimal8 is Decimal for text of 4 to 8 bytes, which it takes as the bytes of one word: the last in the highest byte,
+// and zeros before the first.
 func decimal8(s string) (v float64, digits int, ok bool) {
 	const ones = 0x0101010101010101
 	n, end := len(s), s[len(s)-4:]
@@ -115,7 +115,8 @@ func decimal8(s string) (v float64, digits int, ok bool) {
 }
 
 // powers are those of ten that Decimal needs.
-var powers = [19]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
+var powers = [19]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+	1e18}
 
 // PlainText says whether s is valid UTF-8 without control characters other than
 // the tab.
@@ -131,7 +132,8 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// OutOfRange says that text is a number which is too large for a float64, or one other than 0 that is too small; "" for others.
+// OutOfRange says that text is a number which is too large for a float64, or one other than 0 that is too small; "" for
+// others.
 func OutOfRange(text string) string {
 	v, err := strconv.ParseFloat(text, 64)
 	digits, _, _ := strings.Cut(strings.ToLower(text), "e")

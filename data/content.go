@@ -45,9 +45,9 @@ type Content struct {
 	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
 	// has no key, and for a packed table without hashes under this key.
 	Rows []uint64
-	// Positions are hashes under the same key that leave out the columns' names: of the cells in the order of the file, the label last.
-	// So they find rows that come without names, as an array does. They are the least ones; nil where Rows is, for a packed table, and
-	// for a format without columns.
+	// Positions are hashes under the same key that leave out the columns' names: of the cells in the order of the file,
+	// the label last. So they find rows that come without names, as an array does. They are the least ones; nil where Rows
+	// is, for a packed table, and for a format without columns.
 	Positions *twins.Sketch
 }
 
@@ -61,9 +61,9 @@ type RowKey struct {
 	Text bool
 }
 
-// A RowSum identifies a table's rows by their content alone, without their order: it is the sum of a hash of each raw row, modulo
-// 2²⁵⁶, and their number. Those of parts of a table add up to that of the table, however it is divided. It leaves memory only
-// under a key (R4).
+// A RowSum identifies a table's rows by their content alone, without their order: it is the sum of a hash of each raw
+// row, modulo 2²⁵⁶, and their number. Those of parts of a table add up to that of the table, however it is divided. It
+// leaves memory only under a key (R4).
 type RowSum [5]uint64
 
 // SumRows returns the sum of hashes of raw rows. They have to be under one key.
@@ -118,7 +118,8 @@ type rowHasher struct {
 	rows    []uint64
 	text    *textHasher // for keys of earlier builds, in place of what follows
 
-	position  []int    // the same cells in the order of the file, the label last, as indices into order; nil: positions are not hashed
+	// the same cells in the order of the file, the label last, as indices into order; nil: positions are not hashed
+	position  []int
 	positions []uint64 // hashes by position, one for each row
 	cellEnd   []int    // in words, of the cells in the order of their names
 	moved     []uint64 // words by position

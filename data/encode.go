@@ -215,9 +215,9 @@ func (e *encoder) finish() {
 	e.norm = e.rule.apply(e.val)
 }
 
-// cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit
-// that is not read. A cell for which null is true has no value, whatever the missing marks are; null may
-// be nil. known are the numbers of the cells as [config.ParseNumber] has them, NaN where one is not known; it may be nil.
+// cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit that is not
+// read. A cell for which null is true has no value, whatever the missing marks are; null may be nil. known are the
+// numbers of the cells as [config.ParseNumber] has them, NaN where one is not known; it may be nil.
 func (e *encoder) cells(cells []string, null []bool, known []float64, place []int) (first Fault) {
 	if e.unit >= 0 && place[e.unit] >= 0 { // first, since a bad row has a unit too
 		at := place[e.unit]

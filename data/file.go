@@ -21,8 +21,8 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// A File is open for reading, decompressed where it is gzip, zstd or a zip with one member. Its errors name the file and what
-// to do.
+// A File is open for reading, decompressed where it is gzip, zstd or a zip with one member. Its errors name the file
+// and what to do.
 type File struct {
 	Name string
 	f    *readfile.File
@@ -168,14 +168,17 @@ func (f *File) member() (io.Reader, error) {
 		}
 	}
 	if len(members) != 1 {
-		return nil, &config.Error{File: f.Name, Found: fmt.Sprintf("a zip file of %d members", len(members)), Allowed: "a zip file of exactly one, the table", Hint: "extract the members; data may name several files"}
+		return nil, &config.Error{File: f.Name, Found: fmt.Sprintf("a zip file of %d members", len(members)),
+			Allowed: "a zip file of exactly one, the table", Hint: "extract the members; data may name several files"}
 	}
 	if members[0].Flags&1 != 0 {
-		return nil, &config.Error{File: f.Name, Found: "an encrypted zip file", Allowed: "one without a password", Hint: "extract it"}
+		return nil, &config.Error{File: f.Name, Found: "an encrypted zip file", Allowed: "one without a password",
+			Hint: "extract it"}
 	}
 	r, err := members[0].Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil, &config.Error{File: f.Name, Found: "a zip file with a compression that Sotto does not know", Allowed: "stored or deflated members", Hint: "extract it"}
+		return nil, &config.Error{File: f.Name, Found: "a zip file with a compression that Sotto does not know",
+			Allowed: "stored or deflated members", Hint: "extract it"}
 	}
 	return r, err
 }
@@ -210,11 +213,13 @@ func (f *File) readError(err error) error {
 	case f.form == "" || errors.As(err, new(*fs.PathError)):
 		return fmt.Errorf("data: reading %s: %w", f.Name, err)
 	case err == errTrailing, errors.Is(err, zstd.ErrMagicMismatch): // it began as one
-		return &config.Error{File: f.Name, Err: fmt.Errorf("bytes follow the end of the %s data; remove them, or compress the table again", f.form)}
+		return &config.Error{File: f.Name,
+			Err: fmt.Errorf("bytes follow the end of the %s data; remove them, or compress the table again", f.form)}
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		found = "a " + f.form + " file that ends too early"
 	}
-	return &config.Error{File: f.Name, Found: found, Allowed: "a whole " + f.form + " file", Hint: "copy the file again", Err: err}
+	return &config.Error{File: f.Name, Found: found, Allowed: "a whole " + f.form + " file", Hint: "copy the file again",
+		Err: err}
 }
 
 // foreign is the error of a file of another program, which begins with head. It says how to convert the file.
@@ -223,13 +228,17 @@ func foreign(path string, head []byte) *config.Error {
 	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
 		return workbook(path)
 	case bytes.HasPrefix(head, []byte("FEA1\x00\x00")):
-		return &config.Error{File: path, Found: "a Feather file of version 1", Allowed: "a table of text, Parquet, Arrow (Feather of version 2) or SQLite",
-			Hint: "convert it, as in Python: pandas.read_feather(" + quoted(path) + ").to_parquet(" + quoted(converted(path, ".parquet")) + ")"}
+		return &config.Error{File: path, Found: "a Feather file of version 1",
+			Allowed: "a table of text, Parquet, Arrow (Feather of version 2) or SQLite",
+			Hint: "convert it, as in Python: pandas.read_feather(" + quoted(path) + ").to_parquet(" +
+				quoted(converted(path, ".parquet")) + ")"}
 	case compressor(head) != "":
-		return &config.Error{File: path, Err: fmt.Errorf("the file is compressed by %s, which Sotto does not read; compress the table by gzip or zstd, or not at all", compressor(head))}
+		return &config.Error{File: path,
+			Err: fmt.Errorf("the file is compressed by %s, which Sotto does not read; compress the table by gzip or zstd, or not at all", compressor(head))}
 	case len(head) >= 12 && string(head[8:12]) == "DUCK":
 		return &config.Error{File: path, Found: "a DuckDB file", Allowed: "a table of text, Parquet, Arrow or SQLite",
-			Hint: "convert its table: duckdb " + quoted(path) + ` "COPY table_name TO ` + quoted(converted(path, ".parquet")) + ` (FORMAT parquet)"`}
+			Hint: "convert its table: duckdb " + quoted(path) + ` "COPY table_name TO ` + quoted(converted(path, ".parquet")) +
+				` (FORMAT parquet)"`}
 	}
 	return nil
 }
@@ -237,9 +246,11 @@ func foreign(path string, head []byte) *config.Error {
 // compressor is what a file was compressed or archived by that begins with head; "" if none that is known.
 func compressor(head []byte) string {
 	for _, c := range []struct{ magic, name string }{
-		{"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"\x04\x22\x4d\x18", "lz4"}, {"7z\xbc\xaf\x27\x1c", "7-Zip"}, {"Rar!\x1a\x07", "RAR"}, {"\x1f\x9d", "compress"}, {"\xff\x06\x00\x00sNaPpY", "snappy"},
+		{"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"\x04\x22\x4d\x18", "lz4"}, {"7z\xbc\xaf\x27\x1c", "7-Zip"},
+		{"Rar!\x1a\x07", "RAR"}, {"\x1f\x9d", "compress"}, {"\xff\x06\x00\x00sNaPpY", "snappy"},
 	} {
-		if bytes.HasPrefix(head, []byte(c.magic)) && (c.name != "bzip2" || len(head) >= 10 && string(head[4:10]) == "1AY&SY") {
+		if bytes.HasPrefix(head, []byte(c.magic)) &&
+			(c.name != "bzip2" || len(head) >= 10 && string(head[4:10]) == "1AY&SY") {
 			return c.name
 		}
 	}
@@ -248,8 +259,10 @@ func compressor(head []byte) string {
 
 // workbook is the error of a workbook of Excel or LibreOffice.
 func workbook(path string) *config.Error {
-	return &config.Error{File: path, Found: "a workbook of Excel or LibreOffice", Allowed: "a table of text, Parquet, Arrow or SQLite",
-		Hint: "save the sheet as CSV UTF-8, or convert the first one: libreoffice --headless --convert-to csv " + quoted(path)}
+	return &config.Error{File: path, Found: "a workbook of Excel or LibreOffice",
+		Allowed: "a table of text, Parquet, Arrow or SQLite",
+		Hint: "save the sheet as CSV UTF-8, or convert the first one: libreoffice --headless --convert-to csv " +
+			quoted(path)}
 }
 
 // converted is the name of a file in another form, in the current directory.

@@ -128,10 +128,10 @@ func (in *Input) Reads(c schema.Column) bool {
 	return c.Type != schema.TypeIgnore && !in.Options.skips(c)
 }
 
-// Match returns the position among names of each column of the schema, −1 for a label or a unit that is
-// missing and not read. Every other column must be there, and a further one only if the schema ignores it. The error names
-// all columns of the schema that are wrong, and gives the positions of others: what should be their names may be cells of rows, in a
-// file without a header or with other line ends, and in what was made of it.
+// Match returns the position among names of each column of the schema, −1 for a label or a unit that is missing and not
+// read. Every other column must be there, and a further one only if the schema ignores it. The error names all columns
+// of the schema that are wrong, and gives the positions of others: what should be their names may be cells of rows, in
+// a file without a header or with other line ends, and in what was made of it.
 func (in *Input) Match(names []string) ([]int, *config.Error) {
 	where, times := make(map[string]int, len(names)), make(map[string]int, len(names))
 	for i := len(names) - 1; i >= 0; i-- {
@@ -173,9 +173,11 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 	if len(missing)+len(twice)+len(other) == 1 {
 		switch {
 		case len(missing) > 0:
-			return &config.Error{Field: columnField(missing[0]), Found: "no such column in the header", Allowed: "a header with every column of the schema"}
+			return &config.Error{Field: columnField(missing[0]), Found: "no such column in the header",
+				Allowed: "a header with every column of the schema"}
 		case len(twice) > 0:
-			return &config.Error{Field: columnField(twice[0]), Found: "the column a second time in the header", Allowed: "each column once", Hint: "give one of them another name"}
+			return &config.Error{Field: columnField(twice[0]), Found: "the column a second time in the header",
+				Allowed: "each column once", Hint: "give one of them another name"}
 		}
 		return &config.Error{Err: fmt.Errorf("column %s of the header is not in the schema; %s", other[0], hint)}
 	}
@@ -191,7 +193,8 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 	if len(found) == 0 {
 		return nil
 	}
-	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "), Allowed: "a header with every column of the schema, each once, and no other"}
+	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "),
+		Allowed: "a header with every column of the schema, each once, and no other"}
 	if len(other) > 0 {
 		e.Hint = "add the further ones to the schema, with type: ignore if they are not to be used, or write other_columns: ignore"
 	}
@@ -224,12 +227,13 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
-// Numbers says whether the cells of a column may be values of the kind [Number]: if they are numbers as they stand or not
-// used, and no text of a number is a missing mark.
+// Numbers says whether the cells of a column may be values of the kind [Number]: if they are numbers as they stand or
+// not used, and no text of a number is a missing mark.
 func (in *Input) Numbers(name string) bool {
 	for _, c := range in.Schema.Columns {
 		if c.Name == name {
-			return c.Type == schema.TypeIgnore || c.Type == schema.TypeNumeric && !slices.ContainsFunc(in.Schema.Format.Missing, isNumber)
+			return c.Type == schema.TypeIgnore ||
+				c.Type == schema.TypeNumeric && !slices.ContainsFunc(in.Schema.Format.Missing, isNumber)
 		}
 	}
 	return false
@@ -354,7 +358,8 @@ func (r *Row) Value(feature int, v float64) {
 func (r *Row) Pixels(image []byte, label byte, class int) Fault {
 	r.raw.image(image, label)
 	if class < 0 {
-		return Fault{Column: r.label.name, Found: "a label that is none of the classes", Allowed: "one of the classes in the schema"}
+		return Fault{Column: r.label.name, Found: "a label that is none of the classes",
+			Allowed: "one of the classes in the schema"}
 	}
 	r.pixels(image)
 	r.y = float32(class)
@@ -395,7 +400,8 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 	}
 	in.Cells(names, at)
 	if opt.Labels != "" && s.Format.Kind != schema.KindIDX {
-		return nil, &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
+		return nil, &config.Error{File: opt.Labels, Found: "a file of labels",
+			Allowed: "none, since format.kind is " + s.Format.Kind + ": labels stand beside the features"}
 	}
 	head, rest := headOf(ctx, in.Path), (*Format)(nil)
 	for i := range opt.Formats {
@@ -406,10 +412,12 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 			rest = f
 		case f.Is == nil || !fits && !f.Magic || !f.Is(in.Path, head):
 		case !fits:
-			return nil, &config.Error{File: Public(in.Path), Found: f.Name, Allowed: "what format.kind says, " + s.Format.Kind, Hint: "tables of named columns have the kind csv"}
+			return nil, &config.Error{File: Public(in.Path), Found: f.Name, Allowed: "what format.kind says, " + s.Format.Kind,
+				Hint: "tables of named columns have the kind csv"}
 		case !f.Magic && !s.Format.Header && len(bytes.TrimSpace(head)) == 0: // no rows, whatever the form
 		case !f.Magic && !s.Format.Header:
-			return nil, &config.Error{File: in.Path, Field: "format.header", Found: f.Name, Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
+			return nil, &config.Error{File: in.Path, Field: "format.header", Found: f.Name,
+				Allowed: "header: true, since its rows name the columns", Hint: "write a file of text with a header"}
 		default:
 			return f.open(ctx, in)
 		}

@@ -32,7 +32,10 @@ func Describe(ctx context.Context, path string, formats []Format) (*Description,
 			break
 		}
 		var other *Description
-		if other, err = describe(ctx, f, formats); err == nil && (!slices.EqualFunc(other.Fields, d.Fields, func(a, b FieldName) bool { return a.Name == b.Name })) {
+		if other, err = describe(ctx, f, formats); err == nil &&
+			(!slices.EqualFunc(other.Fields, d.Fields, func(a, b FieldName) bool {
+				return a.Name == b.Name
+			})) {
 			err = otherColumns(f, files[0])
 		}
 	}

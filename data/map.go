@@ -15,7 +15,8 @@ func readAligned(path string, f *readfile.File) (p *pages, unmap func() error, e
 	unmap = func() error { return nil }
 	var aligned []float64 // so that its numbers are aligned
 	var m []byte
-	for done := int64(0); done < f.Size(); done = int64(len(m)) { // memory follows what is there, not the size that a store says
+	// memory follows what is there, not the size that a store says
+	for done := int64(0); done < f.Size(); done = int64(len(m)) {
 		size := min(f.Size(), max(readFirst, 2*done))
 		more := make([]float64, (size+7)/8)
 		copy(more, aligned)

@@ -15,15 +15,17 @@ func request(m []byte, from, to int) {
 	unix.Madvise(m[from&^(pageSize-1):to], unix.MADV_WILLNEED)
 }
 
-// resident says whether the page of a byte of m is in memory. It answers yes if the system does not tell, as of other persons' files.
+// resident says whether the page of a byte of m is in memory. It answers yes if the system does not tell, as of other
+// persons' files.
 func resident(m []byte, at int) bool {
 	var in byte
-	_, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[at&^(pageSize-1)])), 1, uintptr(unsafe.Pointer(&in)))
+	_, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[at&^(pageSize-1)])), 1,
+		uintptr(unsafe.Pointer(&in)))
 	return e != 0 || in&1 != 0
 }
 
-// giveBack takes pages out of the process, and if drop is true out of memory: of other persons' files and before Linux 5.4
-// the system does not.
+// giveBack takes pages out of the process, and if drop is true out of memory: of other persons' files and before Linux
+// 5.4 the system does not.
 func giveBack(m []byte, drop bool) {
 	if drop {
 		unix.Madvise(m, unix.MADV_PAGEOUT)

@@ -30,5 +30,7 @@ func mapFile(path string) (p *pages, unmap func() error, err error) {
 
 // advise says in what order mapped memory will be read.
 func advise(m []byte, how reading) {
-	unix.Madvise(m, [...]int{readNormal: unix.MADV_NORMAL, readRandom: unix.MADV_RANDOM, readSequential: unix.MADV_SEQUENTIAL}[how]) // advice only: an error changes no result
+	// advice only: an error changes no result
+	unix.Madvise(m,
+		[...]int{readNormal: unix.MADV_NORMAL, readRandom: unix.MADV_RANDOM, readSequential: unix.MADV_SEQUENTIAL}[how])
 }

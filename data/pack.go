@@ -27,9 +27,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A packed table is a file with an encoded table in its form in memory. It is mapped, not read. All numbers are little-endian; what
-// follows another part begins at a multiple of packAlign bytes, with zeros
-// between. docs/how-to/pack.md has the layout.
+// A packed table is a file with an encoded table in its form in memory. It is mapped, not read. All numbers are
+// little-endian; what follows another part begins at a multiple of packAlign bytes, with zeros between.
+// docs/how-to/pack.md has the layout.
 //
 //	header  64 bytes: magic, version u32, flags u32, footer's offset u64 and
 //	        length u64, SHA-256 of these 32 bytes and the footer
@@ -99,7 +99,8 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // Pack needs memory for a block, not for the table: 8 bytes more for each row if the gate has a key, and
 // with units of several rows about 13 bytes for each row and 100 for each unit. Only package access
 // and tests call it (R24).
-func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt Options) (stats *LoadStats, err error) {
+func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
+	opt Options) (stats *LoadStats, err error) {
 	if e := s.Check(); e != nil {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
@@ -114,7 +115,8 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string, opt
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
 	if opt.Short && ShortOf(s) == nil {
-		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()), Allowed: fmt.Sprintf("dense rows of up to %d features", kern.ShortWidth), Hint: "pack it as float32"}
+		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()),
+			Allowed: fmt.Sprintf("dense rows of up to %d features", kern.ShortWidth), Hint: "pack it as float32"}
 	}
 	opt.KeepBad, opt.Rows = true, 0
 	key := gate.RowKey()
@@ -133,27 +135,29 @@ func PackTable(s *schema.Schema, t *Table, dst string) error {
 	if t.Pixels != nil || t.Short != nil {
 		return errors.New("data: rows of bytes or of 16-bit numbers are not packed; read them as float32")
 	}
-	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil, func(b *builder) (*LoadStats, *Content, error) {
-		stats := &LoadStats{}
-		if t.units != nil {
-			b.units.of = t.units.of
-		}
-		for _, k := range t.Blocks {
-			if k.N == 0 {
-				continue
+	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil,
+		func(b *builder) (*LoadStats, *Content, error) {
+			stats := &LoadStats{}
+			if t.units != nil {
+				b.units.of = t.units.of
 			}
-			stats.Rows += k.N
-			if err := b.emit(k); err != nil {
-				return nil, nil, err
+			for _, k := range t.Blocks {
+				if k.N == 0 {
+					continue
+				}
+				stats.Rows += k.N
+				if err := b.emit(k); err != nil {
+					return nil, nil, err
+				}
 			}
-		}
-		return stats, nil, nil
-	})
+			return stats, nil, nil
+		})
 }
 
 // writePacked writes a packed table of the blocks that fill gives to its builder. If fill returns no
 // content, the digest is that of the chunks.
-func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey, fill func(*builder) (*LoadStats, *Content, error)) error {
+func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey,
+	fill func(*builder) (*LoadStats, *Content, error)) error {
 	if !littleEndian {
 		return errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -591,11 +595,13 @@ func (p *packed) chunkSize(c *packChunk) (size int) {
 func packError(path string, err error) error {
 	var cut *packCut
 	if errors.As(err, &cut) {
-		return &config.Error{File: path, Found: cut.found, Allowed: "a whole packed table, as sotto data pack wrote it", Hint: cut.hint}
+		return &config.Error{File: path, Found: cut.found, Allowed: "a whole packed table, as sotto data pack wrote it",
+			Hint: cut.hint}
 	}
 	var bad *config.Error
 	if errors.As(err, &bad) { // of the schema in it
-		return &config.Error{File: path, Found: "a packed table with a schema that this Sotto does not read", Allowed: "a packed table of this version", Hint: "pack the table again", Err: err}
+		return &config.Error{File: path, Found: "a packed table with a schema that this Sotto does not read",
+			Allowed: "a packed table of this version", Hint: "pack the table again", Err: err}
 	}
 	return err
 }
@@ -625,7 +631,8 @@ func readPackedFacts(path string) (*packed, error) {
 // openPacked maps the packed table at path. Before it returns the table it checks each chunk: the
 // checksum, and what the guarantee rests on, that all rows are within their norm bound and multiples of
 // the unit.
-func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
+func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string,
+	opt Options) (*Table, *LoadStats, error) {
 	if !littleEndian {
 		return nil, nil, errors.New("data: this machine stores numbers in another order than a packed table does")
 	}
@@ -652,17 +659,23 @@ func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 	grouped, group := p.has(packUnits), s.UnitRows > 0 && !opt.ByRow
 	switch {
 	case p.schema.Fingerprint() != s.Fingerprint():
-		return &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one", Allowed: "the schema that it was packed under; name, rows and format may differ", Hint: "sotto data info shows it; pack the table again for another schema or label"}
+		return &config.Error{File: path, Field: "schema", Found: "a table that was packed under another one",
+			Allowed: "the schema that it was packed under; name, rows and format may differ",
+			Hint:    "sotto data info shows it; pack the table again for another schema or label"}
 	case !labeled && !opt.Unlabeled:
 		return &config.Error{File: path, Found: "a table that was packed without its labels", Allowed: "a table with labels"}
 	case group && !grouped:
-		return &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row", Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
+		return &config.Error{File: path, Field: "unit", Found: "a table that was packed row by row",
+			Allowed: "one that says whose its rows are", Hint: "pack the table again, under a schema with the unit"}
 	case grouped && !opt.ByRow && (p.schema.UnitRows != s.UnitRows || p.schema.UnitColumn() != s.UnitColumn()):
-		return &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit", Allowed: "the unit's column and number of rows in the schema that it was packed under", Hint: "sotto data info shows it; pack the table again for another unit"}
+		return &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit",
+			Allowed: "the unit's column and number of rows in the schema that it was packed under",
+			Hint:    "sotto data info shows it; pack the table again for another unit"}
 	case opt.Labels != "":
 		return &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
 	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:
-		return &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed", Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
+		return &config.Error{File: path, Found: "rows that did not fit the schema when the table was packed",
+			Allowed: "none, since on_bad_row is stop", Hint: "correct the rows or the schema, and pack the table again"}
 	case opt.Rows > 0 && !group && p.rows != opt.Rows:
 		return rowsError(path, "rows", strconv.Itoa(p.rows)+" rows", opt.Rows)
 	}
@@ -670,7 +683,8 @@ func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 }
 
 // tableOf is the table whose packed form is in those pages, which the table's blocks go on using.
-func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, file *pages) (*Table, *LoadStats, error) {
+func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options,
+	file *pages) (*Table, *LoadStats, error) {
 	m := file.mem
 	p, err := readFooter(m[:min(len(m), packHeader)], int64(len(m)), func(offset, length int64) ([]byte, error) {
 		return m[offset : offset+length], nil
@@ -704,7 +718,8 @@ func tableOf(ctx context.Context, gate Gate, s *schema.Schema, path string, opt 
 	}
 	if s.UnitRows > 0 && !opt.ByRow {
 		if t.units = groupRows(t, slices.Concat(units...)); t.units == nil || t.MostUnitRows() > s.UnitRows {
-			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks", Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
+			return nil, nil, &config.Error{File: path, Found: "units that are not as the schema asks",
+				Allowed: "units as they were written", Hint: "copy the file again, or pack the table again"}
 		}
 		if n := t.Units(); opt.Rows > 0 && n != opt.Rows {
 			return nil, nil, rowsError(path, "units", strconv.Itoa(n)+" units", opt.Rows)
@@ -740,7 +755,8 @@ func (p *packed) readBlocks(
 			err = verify.block(k)
 		}
 		if err != nil {
-			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(), Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
+			return &config.Error{File: path, Field: fmt.Sprintf("chunk %d", i+1), Found: err.Error(),
+				Allowed: "a chunk as it was written", Hint: "copy the file again, or pack the table again"}
 		}
 		t.Blocks[i], of[i] = k, units
 		return nil
@@ -877,7 +893,8 @@ type chunkCheck struct {
 
 func newChunkCheck(s *schema.Schema) *chunkCheck {
 	bound, unit := s.RowRule()
-	c := &chunkCheck{rule: newRowRule(bound, unit, false, s.Norm == schema.NormL1), inv: 1 / unit, classes: float32(s.Classes())}
+	c := &chunkCheck{rule: newRowRule(bound, unit, false, s.Norm == schema.NormL1), inv: 1 / unit,
+		classes: float32(s.Classes())}
 	if b := s.LabelBounds(); b != nil {
 		c.lo, c.hi = b.Inward()
 	}

@@ -67,8 +67,8 @@ func (p *pages) present(from, to, n int) bool {
 	return true
 }
 
-// A pass over a table that does not fit the memory left to it would fill that memory with pages that are gone before the
-// next pass needs them. So pages behind the pass are given back: those that it found in memory stay in the system's
+// A pass over a table that does not fit the memory left to it would fill that memory with pages that are gone before
+// the next pass needs them. So pages behind the pass are given back: those that it found in memory stay in the system's
 // cache for the next pass, the others leave it.
 
 // begin begins a pass over all rows. Of so many windows that are not in memory, one stays there.

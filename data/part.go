@@ -103,8 +103,8 @@ func RowHashes(tables []*Table, key []byte) []uint64 {
 	return coins
 }
 
-// Fingerprints returns a keyed hash of the encoded values and the label of each row of t, without rows that were dropped. Equal rows
-// have equal hashes, in whatever form of file they came.
+// Fingerprints returns a keyed hash of the encoded values and the label of each row of t, without rows that were
+// dropped. Equal rows have equal hashes, in whatever form of file they came.
 func Fingerprints(t *Table, key []byte) []uint64 {
 	hashes := make([]uint64, 0, t.Rows())
 	var text []byte
@@ -121,8 +121,9 @@ func Fingerprints(t *Table, key []byte) []uint64 {
 	return hashes
 }
 
-// Order identifies a table by what is summed of it: each row's place, encoded values and label, whether it was dropped, and whose it
-// is. Tables of one order have the same sums, in whatever form of file they came. It leaves memory only under a key (R4).
+// Order identifies a table by what is summed of it: each row's place, encoded values and label, whether it was dropped,
+// and whose it is. Tables of one order have the same sums, in whatever form of file they came. It leaves memory only
+// under a key (R4).
 func Order(t *Table) (order [sha256.Size]byte) {
 	h := sha256.New()
 	var text []byte
@@ -162,9 +163,9 @@ func (t *tosser) coin(content [16]byte) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// HeldOut says of each record of t, numbered as in Subset, whether it is in the part that is held out: whether its coin is
-// below that share of all. It looks at each record by itself, so that a record more or less changes one part by that record and the
-// other not at all. Which of equal records have which coins does not matter. ADR 51.
+// HeldOut says of each record of t, numbered as in Subset, whether it is in the part that is held out: whether its coin
+// is below that share of all. It looks at each record by itself, so that a record more or less changes one part by that
+// record and the other not at all. Which of equal records have which coins does not matter. ADR 51.
 func HeldOut(t *Table, key []byte, share float64) []bool {
 	below, toss := uint64(share*0x1p64), newTosser(key)
 	held := make([]bool, 0, t.Units())
@@ -174,8 +175,8 @@ func HeldOut(t *Table, key []byte, share float64) []bool {
 	return held
 }
 
-// HeldOutOf is HeldOut for tables of a public number of records: n of them are held out, those with the smallest coins. Of two
-// tables that differ in one record each part differs in one record at most. ADR 51.
+// HeldOutOf is HeldOut for tables of a public number of records: n of them are held out, those with the smallest coins.
+// Of two tables that differ in one record each part differs in one record at most. ADR 51.
 func HeldOutOf(t *Table, key []byte, n int) []bool {
 	type record struct {
 		coin    uint64

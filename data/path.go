@@ -53,11 +53,13 @@ func IsDatabase(path string) bool {
 // sqliteFile returns the file of FILE?table=NAME, and whether path has that form.
 func sqliteFile(path string) (string, bool) {
 	file, query, ok := strings.Cut(path, "?")
-	return file, ok && slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool { return strings.HasPrefix(pair, "table=") })
+	return file, ok && slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
+		return strings.HasPrefix(pair, "table=")
+	})
 }
 
-// Public returns the name that files of Sotto have for path, which opens the table again: without the password if path is the URL
-// of a database, and without user and query if it is that of an object.
+// Public returns the name that files of Sotto have for path, which opens the table again: without the password if path
+// is the URL of a database, and without user and query if it is that of an object.
 func Public(path string) string {
 	if paths := pathsIn(path); len(paths) > 1 {
 		for i, p := range paths {
@@ -85,8 +87,8 @@ func Public(path string) string {
 	return redact.Path(path)
 }
 
-// Join joins the directory dir and a relative path, also the path of an SQLite table, and each path of several. The URL of a
-// server or an object stays as it is.
+// Join joins the directory dir and a relative path, also the path of an SQLite table, and each path of several. The URL
+// of a server or an object stays as it is.
 func Join(dir, path string) string {
 	if paths := pathsIn(path); len(paths) > 1 && !exists(filepath.Join(dir, path)) {
 		for i, p := range paths {

@@ -29,7 +29,8 @@ type Pixels struct {
 // ByteStep is what Center and One are multiples of.
 const ByteStep = 0x1p-10
 
-// most is the largest One, and least the smallest divisor of pixels: then the center's rounding is below 2⁻¹¹ of a feature.
+// most is the largest One, and least the smallest divisor of pixels: then the center's rounding is below 2⁻¹¹ of a
+// feature.
 const mostOne, leastScale = 256, 1
 
 // PixelsOf says what images of the schema are as bytes; nil if they must be numbers.
@@ -46,7 +47,8 @@ func PixelsOf(s *schema.Schema) *Pixels {
 	if center < 0 || center > math.MaxUint8 || scale < leastScale || s.Intercept && scale > mostOne {
 		return nil
 	}
-	p := &Pixels{N: n, Stride: (n + kern.ByteColumns - 1) / kern.ByteColumns * kern.ByteColumns, Center: steps(center) * ByteStep}
+	p := &Pixels{N: n, Stride: (n + kern.ByteColumns - 1) / kern.ByteColumns * kern.ByteColumns,
+		Center: steps(center) * ByteStep}
 	if s.Intercept {
 		p.One = steps(scale) * ByteStep
 	}
@@ -137,8 +139,8 @@ func (b *Block) expand(x []float32, i int) {
 	b.Pixels.expand(x, b.Bytes[i*b.Pixels.Stride:], b.Factor[i])
 }
 
-// OfImages returns a table in memory of images as bytes, as Read makes it of a file with Options.Bytes. PixelsOf must find
-// that images of the schema may be bytes. A label is the number of a class.
+// OfImages returns a table in memory of images as bytes, as Read makes it of a file with Options.Bytes. PixelsOf must
+// find that images of the schema may be bytes. A label is the number of a class.
 func OfImages(s *schema.Schema, images [][]byte, labels []float32) *Table {
 	b, px := newBuilder(s, Options{}), PixelsOf(s)
 	b.table.Pixels = px

@@ -37,8 +37,8 @@ type Options struct {
 	IDKey []byte
 	// Bytes keeps images as bytes, if PixelsOf finds that they may be; not in a packed table.
 	Bytes bool
-	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such rows with
-	// it.
+	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such
+	// rows with it.
 	Short bool
 	// Dropped, if it is not nil, gets the counts of a table with dropped rows, or without any row where the schema
 	// declares some. Its error ends the reading.
@@ -79,10 +79,10 @@ type LoadStats struct {
 	DroppedBy map[string]int `json:",omitempty"`
 }
 
-// Read reads the table at path, which may name several [Files], and encodes it under the schema. The table is packed or has one of the
-// formats in opt. Rows of LIBSVM make sparse blocks, others dense ones. Read needs no more memory than
-// the table, one block and some buffers. It maps a packed table if the system can; close the table after
-// use. Dropped rows of a packed table keep their position, with Drop set, also without KeepBad.
+// Read reads the table at path, which may name several [Files], and encodes it under the schema. The table is packed or
+// has one of the formats in opt. Rows of LIBSVM make sparse blocks, others dense ones. Read needs no more memory than
+// the table, one block and some buffers. It maps a packed table if the system can; close the table after use. Dropped
+// rows of a packed table keep their position, with Drop set, also without KeepBad.
 //
 // Read gives the content to the gate. If the gate refuses, Read returns its error. Only package
 // access and tests call Read (R24).
@@ -94,7 +94,8 @@ type LoadStats struct {
 //
 // train are the tables that a model was trained on, if this table scores it. No unit may be in both
 // (R12).
-func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options, train ...*Table) (t *Table, stats *LoadStats, err error) {
+func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options,
+	train ...*Table) (t *Table, stats *LoadStats, err error) {
 	if gate == nil {
 		return nil, nil, errors.New("data: there is no gate; rows are opened through package access")
 	}
@@ -109,7 +110,8 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	}
 	if IsPacked(path) {
 		if len(s.Unbounded()) > 0 || opt.Tally != nil {
-			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows are encoded", Allowed: "the file that it was packed from"}
+			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows are encoded",
+				Allowed: "the file that it was packed from"}
 		}
 		t, stats, err = openPacked(ctx, gate, s, path, opt)
 	} else {
@@ -142,12 +144,14 @@ func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt
 	return b.table, stats, nil
 }
 
-// Fits checks that a table is there and has the columns of the schema. It reads no row, and nothing that can be read once only.
+// Fits checks that a table is there and has the columns of the schema. It reads no row, and nothing that can be read
+// once only.
 func Fits(ctx context.Context, s *schema.Schema, path string, opt Options) error {
 	if IsPacked(path) || readfile.Inherited(path) {
 		return nil
 	}
-	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path), row: &Row{encoder: newEncoder(s)}}
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path),
+		row: &Row{encoder: newEncoder(s)}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
 		return err
@@ -156,13 +160,16 @@ func Fits(ctx context.Context, s *schema.Schema, path string, opt Options) error
 }
 
 // readInto reads the table at path into b, and hashes its raw rows under key, if there is one.
-func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options, b *builder) (*LoadStats, *Content, error) {
-	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path), row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
+func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, opt Options,
+	b *builder) (*LoadStats, *Content, error) {
+	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path),
+		row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	in.row.bytes, in.row.idKey = b.table.Pixels, opt.IDKey
 	if in.row.tally = opt.Tally; opt.Tally != nil {
 		opt.Tally.columns = make([]columnTally, len(in.row.cols))
 	}
-	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}}, positions: twins.Least{Most: positionRows}}
+	r := &reader{Input: in, build: b, stats: LoadStats{Clamped: map[string]int{}},
+		positions: twins.Least{Most: positionRows}}
 	rows, err := openRows(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -244,7 +251,8 @@ func (r *reader) records() int {
 
 // rowsError: there are more or fewer rows, or units, than replace-one allows.
 func rowsError(file, field, found string, want int) *config.Error {
-	return &config.Error{File: file, Field: field, Found: found, Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
+	return &config.Error{File: file, Field: field, Found: found,
+		Allowed: fmt.Sprintf("exactly %d, the number in the schema, under replace-one", want)}
 }
 
 func (r *reader) clampName(i int) string {
@@ -352,7 +360,8 @@ func (b *builder) add(r *record) error {
 		return nil
 	}
 	if len(b.units.of) == math.MaxInt32 {
-		return &config.Error{Field: "unit", Found: "more rows than 2147483647", Allowed: "fewer, for a table with units of several rows"}
+		return &config.Error{Field: "unit", Found: "more rows than 2147483647",
+			Allowed: "fewer, for a table with units of several rows"}
 	}
 	b.units.add(r)
 	return nil

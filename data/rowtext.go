@@ -13,8 +13,9 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// A textHasher makes hashes of raw rows as builds before [RowKey.Text] was false did: an HMAC of the text of a row's cells, with
-// numbers in their shortest form. Its keys are those of earlier builds, and so are the hashes that it is compared with.
+// A textHasher makes hashes of raw rows as builds before [RowKey.Text] was false did: an HMAC of the text of a row's
+// cells, with numbers in their shortest form. Its keys are those of earlier builds, and so are the hashes that it is
+// compared with.
 type textHasher struct {
 	mac    hash.Hash
 	text   []byte
@@ -106,14 +107,16 @@ func (t *textHasher) hash(text []byte) uint64 {
 	return binary.LittleEndian.Uint64(t.mac.Sum(t.sum[:0]))
 }
 
-// shortest says that a text of that many digits is the shortest of its number v: it has at most 15 digits, and all of them count.
+// shortest says that a text of that many digits is the shortest of its number v: it has at most 15 digits, and all of
+// them count.
 func shortest(s string, v float64, digits int) bool {
 	if digits > 15 || !(math.Abs(v) >= 1e-7) {
 		return false
 	}
 	t := strings.TrimPrefix(s, "-")
 	last := t[len(t)-1]
-	return !(t[0] == '0' && t[1] != '.' || t[0] == '+' || t[0] == '.' || last == '.' || last == '0' && strings.IndexByte(t, '.') >= 0)
+	return !(t[0] == '0' && t[1] != '.' || t[0] == '+' || t[0] == '.' || last == '.' ||
+		last == '0' && strings.IndexByte(t, '.') >= 0)
 }
 
 func appendCell(dst []byte, cell string) []byte {
@@ -178,8 +181,8 @@ func appendNumber(dst []byte, v float64, places *int) []byte {
 	return dst
 }
 
-// scaled returns n if size is n/10^places, rounded, and n has at most 15 digits: then these are the shortest form of size, the
-// only one of so few digits.
+// scaled returns n if size is n/10^places, rounded, and n has at most 15 digits: then these are the shortest form of
+// size, the only one of so few digits.
 func scaled(size float64, places int) (n uint64, ok bool) {
 	x := size*powers[places] + 0.5
 	if x >= 1e15 {

@@ -38,7 +38,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Files returns the files that a path names: those of a list in its order, those of a pattern in the order of their names.
+// Files returns the files that a path names: those of a list in its order, those of a pattern in the order of their
+// names.
 func Files(path string) ([]string, error) {
 	paths := pathsIn(path)
 	if path == "" || readfile.Inherited(path) || len(paths) == 1 && IsDatabase(path) || exists(path) {
@@ -50,10 +51,12 @@ func Files(path string) ([]string, error) {
 		if strings.ContainsAny(p, "*?[") && !object.IsURL(p) && !IsDatabase(p) && !exists(p) {
 			var err error
 			if found, err = filepath.Glob(p); err != nil {
-				return nil, &config.Error{File: p, Found: "a pattern that does not read", Allowed: "a name with *, ? or [a-z], as in visits-*.csv"}
+				return nil, &config.Error{File: p, Found: "a pattern that does not read",
+					Allowed: "a name with *, ? or [a-z], as in visits-*.csv"}
 			}
 			if len(found) == 0 {
-				return nil, &config.Error{File: p, Found: "no file with such a name", Allowed: "a pattern that the names of some files match"}
+				return nil, &config.Error{File: p, Found: "no file with such a name",
+					Allowed: "a pattern that the names of some files match"}
 			}
 			slices.Sort(found)
 		}
@@ -66,9 +69,11 @@ func Files(path string) ([]string, error) {
 	for _, f := range files {
 		switch {
 		case f == "" || readfile.Inherited(f) || IsDatabase(f) || IsPacked(f):
-			return nil, &config.Error{File: Public(f), Found: "no file of text or Parquet, in a table of several files", Allowed: "CSV, JSON Lines, LIBSVM or Parquet files; a database, a packed table or standard input is a table by itself"}
+			return nil, &config.Error{File: Public(f), Found: "no file of text or Parquet, in a table of several files",
+				Allowed: "CSV, JSON Lines, LIBSVM or Parquet files; a database, a packed table or standard input is a table by itself"}
 		case seen[filepath.Clean(f)]:
-			return nil, &config.Error{File: f, Found: "the file a second time in one table", Allowed: "each file once: its rows would count twice"}
+			return nil, &config.Error{File: f, Found: "the file a second time in one table",
+				Allowed: "each file once: its rows would count twice"}
 		}
 		seen[filepath.Clean(f)] = true
 	}
@@ -77,7 +82,8 @@ func Files(path string) ([]string, error) {
 
 // otherColumns is the error of a file with other columns than the first one of the table.
 func otherColumns(file, first string) error {
-	return &config.Error{File: Public(file), Found: "other columns than in " + Public(first) + ", or another order", Allowed: "the same columns in the same order in all files of a table"}
+	return &config.Error{File: Public(file), Found: "other columns than in " + Public(first) + ", or another order",
+		Allowed: "the same columns in the same order in all files of a table"}
 }
 
 // several divides the files of one table, one after the other. They have the same columns in the same order.
@@ -118,7 +124,8 @@ func (s *several) open() error {
 	}
 	s.now, s.sum, s.mine = p, &file, map[RowReader]bool{}
 	if _, ok := p.(*serial); ok {
-		return &config.Error{File: file.Path, Found: "a format that is read row by row, in a table of several files", Allowed: "CSV, JSON Lines, LIBSVM or Parquet files"}
+		return &config.Error{File: file.Path, Found: "a format that is read row by row, in a table of several files",
+			Allowed: "CSV, JSON Lines, LIBSVM or Parquet files"}
 	}
 	if !slices.Equal(file.row.names, s.in.row.names) || !slices.Equal(file.row.place, s.in.row.place) {
 		return otherColumns(file.Path, s.files[0])

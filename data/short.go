@@ -8,7 +8,8 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A Short says what rows of 16-bit numbers mean. Row i of a block, with numbers v_ij within ±kern.ShortMost and shift s_i, is
+// A Short says what rows of 16-bit numbers mean. Row i of a block, with numbers v_ij within ±kern.ShortMost and shift
+// s_i, is
 //
 //	x_ij = v_ij·2^s_i·Unit
 //
@@ -18,8 +19,8 @@ type Short struct {
 	Unit   float64
 }
 
-// The shift of a row is the least with which its numbers fit 16 bits and their norm is at most 2^shortNorm. So rows of different
-// shifts are about as long in whole numbers, and their coefficients have about as many digits.
+// The shift of a row is the least with which its numbers fit 16 bits and their norm is at most 2^shortNorm. So rows of
+// different shifts are about as long in whole numbers, and their coefficients have about as many digits.
 const (
 	shortBits = 15
 	shortNorm = 16
@@ -39,8 +40,8 @@ func shortStride(dim int) int {
 	return (dim + kern.ShortColumns - 1) / kern.ShortColumns * kern.ShortColumns
 }
 
-// Shorten returns the table with rows of 16-bit numbers, as Pack writes them: digits that are too many are cut off, so that no
-// norm grows. Its rows are dense float32, of at most kern.ShortWidth columns.
+// Shorten returns the table with rows of 16-bit numbers, as Pack writes them: digits that are too many are cut off, so
+// that no norm grows. Its rows are dense float32, of at most kern.ShortWidth columns.
 func (t *Table) Shorten() *Table {
 	c := *t
 	c.Short = &Short{Stride: shortStride(t.Dim), Unit: t.Unit}
@@ -97,7 +98,8 @@ func (b *Block) expandShort(x []float32, i int) {
 	}
 }
 
-// checkShort says whether the rows of a block of a packed table are as block makes them, but for what is checked of all rows.
+// checkShort says whether the rows of a block of a packed table are as block makes them, but for what is checked of all
+// rows.
 func (b *Block) checkShort() bool {
 	for i, s := range b.Shift {
 		row := b.Shorts[i*b.Short.Stride:][:b.Short.Stride]
@@ -117,7 +119,8 @@ func (b *Block) checkShort() bool {
 func (t *Table) float32s() {
 	var memory Arena
 	for k, b := range t.Blocks {
-		c := &Block{N: b.N, Dim: b.Dim, X: memory.Floats(b.N * b.Dim), Y: memory.copy(b.Y), Norm: memory.copy(b.Norm), Drop: slices.Clone(b.Drop)}
+		c := &Block{N: b.N, Dim: b.Dim, X: memory.Floats(b.N * b.Dim), Y: memory.copy(b.Y), Norm: memory.copy(b.Norm),
+			Drop: slices.Clone(b.Drop)}
 		for i := range b.N {
 			b.expandShort(c.X[i*b.Dim:(i+1)*b.Dim], i)
 		}

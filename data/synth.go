@@ -35,11 +35,10 @@ const (
 // more often than many. Rows of different units are mixed; rows of one unit share about half of their
 // cells.
 //
-// Numbers and dates are drawn within their bounds, evenly or skewed, levels with uneven probabilities, text from a few words; about 2 in
-// 100 cells are missing if the schema has a rule for that. With the encoded row x and the truth w, a
-// label of two classes is the second class with probability 1/(1+exp(−w·x)), one of more classes has
-// probabilities softmax(w_k·x), and one that is a number is w·x plus Gaussian noise of a tenth of its
-// range, within the bounds.
+// Numbers and dates are drawn within their bounds, evenly or skewed, levels with uneven probabilities, text from a few
+// words; about 2 in 100 cells are missing if the schema has a rule for that. With the encoded row x and the truth w, a
+// label of two classes is the second class with probability 1/(1+exp(−w·x)), one of more classes has probabilities
+// softmax(w_k·x), and one that is a number is w·x plus Gaussian noise of a tenth of its range, within the bounds.
 func Synth(sch *schema.Schema, records int, seed uint64, w io.Writer) (truth []float64, err error) {
 	s, err := startSynth(sch, records, seed)
 	if err != nil {
@@ -85,7 +84,8 @@ func startSynth(sch *schema.Schema, records int, seed uint64) (*synth, error) {
 		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
 	}
 	if sch.Format.Kind == schema.KindIDX {
-		return nil, &config.Error{Field: "format.kind", Found: "idx", Allowed: "csv or libsvm, as there are no synthetic images"}
+		return nil, &config.Error{Field: "format.kind", Found: "idx",
+			Allowed: "csv or libsvm, as there are no synthetic images"}
 	}
 	if records < 1 {
 		return nil, fmt.Errorf("data: synth of %d rows or units; choose at least 1", records)
@@ -132,7 +132,8 @@ func (s *synth) next() bool {
 	}
 	for ; s.left > 0 && len(s.open) < synthOpen; s.left-- {
 		s.units++
-		s.open = append(s.open, synthUnit{id: s.units, rows: 1 + int(float64(s.schema.UnitRows)*math.Pow(s.rnd.Float64(), 3))})
+		s.open = append(s.open,
+			synthUnit{id: s.units, rows: 1 + int(float64(s.schema.UnitRows)*math.Pow(s.rnd.Float64(), 3))})
 	}
 	if len(s.open) == 0 {
 		return false
@@ -150,7 +151,8 @@ func (s *synth) next() bool {
 }
 
 func newSynth(sch *schema.Schema, seed uint64) *synth {
-	s := &synth{schema: sch, rnd: rand.New(rand.NewPCG(seed, 0x507740)), enc: newEncoder(sch), cells: make([]string, len(sch.Columns))}
+	s := &synth{schema: sch, rnd: rand.New(rand.NewPCG(seed, 0x507740)), enc: newEncoder(sch),
+		cells: make([]string, len(sch.Columns))}
 	for i, c := range sch.Columns {
 		if c.Type != schema.TypeIgnore {
 			at := i

@@ -58,8 +58,8 @@ func (t *Tally) fault(f Fault) {
 	t.bad[f.Column][f.Found]++
 }
 
-// Counts are the counts of the columns that were read, in the order of the schema; of rows as a whole, and of the features of a LIBSVM
-// table, they come first.
+// Counts are the counts of the columns that were read, in the order of the schema; of rows as a whole, and of the
+// features of a LIBSVM table, they come first.
 func (t *Tally) Counts(s *schema.Schema) (all []ColumnCounts) {
 	if bad := t.bad[""]; bad != nil {
 		all = append(all, ColumnCounts{Type: "row", Bad: bad})

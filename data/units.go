@@ -42,8 +42,8 @@ func (t *Table) UnitRows(dst []int32, u int) []int32 {
 	return append(dst, t.units.rows[t.units.start[u]:t.units.start[u+1]]...)
 }
 
-// UnitIDs are the hashes of the units' ids, under Options.IDKey or a key of this process; nil if they are not known, as of a packed table.
-// The slice belongs to the table.
+// UnitIDs are the hashes of the units' ids, under Options.IDKey or a key of this process; nil if they are not known, as
+// of a packed table. The slice belongs to the table.
 func (t *Table) UnitIDs() [][16]byte {
 	if t.units == nil {
 		return nil
@@ -297,7 +297,8 @@ func (t *Table) apart(s *schema.Schema, path string, train []*Table) error {
 	known := map[[16]byte]bool{}
 	for _, table := range append(slices.Clip(train), t) {
 		if table.units == nil || table.units.ids == nil {
-			bad.Found, bad.Allowed = "a table whose ids are not here, as those of a packed one", "tables of another form to train and to score on: only ids show whether a "+s.Unit+" is in both"
+			bad.Found, bad.Allowed = "a table whose ids are not here, as those of a packed one",
+				"tables of another form to train and to score on: only ids show whether a "+s.Unit+" is in both"
 			return bad
 		}
 	}
@@ -307,7 +308,8 @@ func (t *Table) apart(s *schema.Schema, path string, train []*Table) error {
 		}
 	}
 	if slices.ContainsFunc(t.units.ids, func(id [16]byte) bool { return known[id] }) {
-		bad.Found, bad.Allowed = "a "+s.Unit+" who has rows to train on too", "others: all rows of a "+s.Unit+" are on one side"
+		bad.Found, bad.Allowed = "a "+s.Unit+" who has rows to train on too",
+			"others: all rows of a "+s.Unit+" are on one side"
 		return bad
 	}
 	return nil

@@ -51,7 +51,8 @@ type DDA struct {
 const stepBound = 20
 
 // Configure implements Method.
-func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int, terms method.Terms) (Method, error) {
+func (m DDA) Configure(pub oracle.Public, obj method.Objective, s *Schedule, activations int,
+	terms method.Terms) (Method, error) {
 	p, err := m.prox(obj, s)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ type DGD struct {
 }
 
 // Configure is Method's.
-func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
+func (m DGD) Configure(pub oracle.Public, obj method.Objective, _ *Schedule, activations int,
+	terms method.Terms) (Method, error) {
 	if err := positive("rate", m.Rate); err != nil {
 		return nil, err
 	}
@@ -82,9 +83,11 @@ type LaplaceDGD struct {
 }
 
 // Configure is Method's. The costs add up as pure ε.
-func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, activations int, terms method.Terms) (Method, error) {
+func (m LaplaceDGD) Configure(pub oracle.Public, _ method.Objective, _ *Schedule, activations int,
+	terms method.Terms) (Method, error) {
 	m.Off = terms.Off
-	for field, v := range map[string]float64{"rate": m.Rate, "decay": m.Decay, "noise_decay": m.NoiseDecay, "clip": m.Clip, "noise_multiplier": m.Noise} {
+	for field, v := range map[string]float64{"rate": m.Rate, "decay": m.Decay, "noise_decay": m.NoiseDecay, "clip": m.Clip,
+		"noise_multiplier": m.Noise} {
 		if err := positive(field, v); err != nil {
 			return nil, err
 		}
@@ -146,7 +149,8 @@ func (m LaplaceDGD) Plan(_ oracle.Public, activations int) (privacy.Event, error
 func (m LaplaceDGD) NoiseMultiplier() float64 { return 0 }
 
 // Run is Method's.
-func (m LaplaceDGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective, watch Watch) ([]float64, error) {
+func (m LaplaceDGD) Run(ctx context.Context, at Node, o oracle.Oracle, obj method.Objective,
+	watch Watch) ([]float64, error) {
 	y := make([]float64, o.Public().Dim)
 	step := make([]float64, len(y))
 	k := 0

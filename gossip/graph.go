@@ -133,7 +133,8 @@ func (g Graph) Validate() error {
 	}
 	for _, e := range g.Edges {
 		if e[0] < 0 || e[0] >= e[1] || e[1] >= g.N {
-			return fmt.Errorf("gossip: found the edge %d–%d; write two nodes from 0 to %d, the lower one first", e[0], e[1], g.N-1)
+			return fmt.Errorf("gossip: found the edge %d–%d; write two nodes from 0 to %d, the lower one first", e[0], e[1],
+				g.N-1)
 		}
 	}
 	// Maps: N may be anything, and takes no memory.

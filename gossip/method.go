@@ -61,7 +61,8 @@ type Entry struct {
 var methods = registry.New("gossip method", func(e Entry) (string, any) { return e.Name, e.Method },
 	Entry{"dda", "distributed dual averaging (P3 Algorithm 1), conventional or private", DDA{}},
 	Entry{"dgd", "distributed gradient descent with noisy gradients", DGD{}},
-	Entry{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared", LaplaceDGD{}},
+	Entry{"laplace-dgd", "distributed gradient descent with geometric steps and Laplace noise on what is shared",
+		LaplaceDGD{}},
 )
 
 // Register adds a method as method.Register does: before anything reads the registry.
@@ -114,7 +115,8 @@ type Rows struct {
 
 // sgd returns an SGD with the same queries in that many activations.
 func (r Rows) sgd(activations int) method.SGD {
-	return method.SGD{Steps: activations, Rate: 1, Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
+	return method.SGD{Steps: activations, Rate: 1,
+		Gradient: method.Gradient{Batch: r.Batch, Sampling: r.Sampling, Clip: r.Clip, Noise: r.Noise, Off: r.Off}}
 }
 
 func (r *Rows) fit(pub oracle.Public, obj method.Objective, activations int, terms method.Terms) error {

@@ -44,7 +44,8 @@ func (s *Schedule) Validate() error {
 	case s.Count < 1 || s.Count > len(s.Graph.Edges):
 		return fmt.Errorf("gossip: found %d edges a round; choose 1 to %d, those of the graph", s.Count, len(s.Graph.Edges))
 	case s.Kind == Matching && s.Count > s.Graph.N/2:
-		return fmt.Errorf("gossip: found %d edges a round of which no two meet; choose up to %d for %d nodes", s.Count, s.Graph.N/2, s.Graph.N)
+		return fmt.Errorf("gossip: found %d edges a round of which no two meet; choose up to %d for %d nodes", s.Count,
+			s.Graph.N/2, s.Graph.N)
 	}
 	return nil
 }

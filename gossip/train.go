@@ -14,7 +14,8 @@ import (
 // its own oracle with its own meter; methods are configured. The first error stops all. Each node's
 // goroutine calls its watch, which may be nil. The result does not depend on the scheduling of
 // goroutines.
-func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, oracles []oracle.Oracle, obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
+func Train(ctx context.Context, s *Schedule, mixer Mixer, methods []Method, oracles []oracle.Oracle,
+	obj method.Objective, watch func(node int) Watch) ([][]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	found := make([][]float64, s.Graph.N)

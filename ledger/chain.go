@@ -27,8 +27,9 @@ const (
 	KindResume     Kind = "resume"      // a run swapped its token
 	KindSettle     Kind = "settle"      // a run ended
 	KindNotPrivate Kind = "not-private" // an access without a guarantee
-	KindAccess     Kind = "access"      // the same, of a dataset that has not entered: unit, adjacency and currency stay open
-	KindRestore    Kind = "restore"     // the owner accepted a ledger that lacks entries; of no dataset, for all
+	// the same, of a dataset that has not entered: unit, adjacency and currency stay open
+	KindAccess  Kind = "access"
+	KindRestore Kind = "restore" // the owner accepted a ledger that lacks entries; of no dataset, for all
 )
 
 // An Entry is one line of the ledger, which only grows.
@@ -58,7 +59,8 @@ func (e Entry) digest() string {
 	h := sha256.New()
 	var size [8]byte
 	for _, field := range [][]byte{
-		[]byte("sotto ledger entry 1"), []byte(strconv.FormatInt(e.Seq, 10)), []byte(formatTime(e.Time)), []byte(e.Kind), []byte(e.Dataset), []byte(e.Run), e.Payload, []byte(e.Prev),
+		[]byte("sotto ledger entry 1"), []byte(strconv.FormatInt(e.Seq, 10)), []byte(formatTime(e.Time)), []byte(e.Kind),
+		[]byte(e.Dataset), []byte(e.Run), e.Payload, []byte(e.Prev),
 	} {
 		binary.BigEndian.PutUint64(size[:], uint64(len(field)))
 		h.Write(size[:])
@@ -110,7 +112,8 @@ type (
 		Recorded bool `json:"recorded,omitempty"`
 		// What the guarantee assumes where owners share the noise of the plan.
 		Shares *account.Shares `json:"shares,omitempty"`
-		// The parts were compared with what the ledger protects. Builds that wrote parts without it compared no rows of workers.
+		// The parts were compared with what the ledger protects. Builds that wrote parts without it compared no rows of
+		// workers.
 		Compared bool `json:"compared,omitempty"`
 	}
 	// Under caps it is the settlement alone, as information.
@@ -346,7 +349,8 @@ func (r *run) apply(e Entry) error {
 		if err != nil {
 			return fmt.Errorf("run %q: the hash of its plan is not hexadecimal", e.Run)
 		}
-		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time, Mark: mark, Plan: plan, Shares: p.Shares}
+		r.Run = Run{ID: e.Run, Dataset: e.Dataset, Caps: p.Caps, Lab: p.Lab, Why: p.Why, State: StateOpen, Reserved: e.Time,
+			Mark: mark, Plan: plan, Shares: p.Shares}
 		r.recorded, r.token, r.used = p.Recorded, p.Token, map[string]bool{p.Token: true}
 		r.plan, err = p.plan()
 		return err

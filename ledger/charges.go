@@ -143,7 +143,8 @@ func (w *writer) record(run string) (all []charge, err error) {
 			return nil, err
 		}
 		if c.first != end(all) || c.count < 1 {
-			return nil, &ChainError{0, fmt.Sprintf("the record of what run %q charged is damaged after %d batches", run, end(all))}
+			return nil, &ChainError{0,
+				fmt.Sprintf("the record of what run %q charged is damaged after %d batches", run, end(all))}
 		}
 		all = append(all, c)
 	}

@@ -49,7 +49,8 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("dataset %q: found %s %q; its ledger was opened with %q, which cannot change", e.Dataset, e.Field, e.Found, e.Fixed)
+	return fmt.Sprintf("dataset %q: found %s %q; its ledger was opened with %q, which cannot change", e.Dataset, e.Field,
+		e.Found, e.Fixed)
 }
 
 // compare returns the first fact in which two descriptions of a dataset differ. An empty currency

@@ -17,18 +17,18 @@ const MostForecast = 1 << 20
 // A Forecast says how many further runs of one kind a dataset's lifetime budget covers in a currency.
 type Forecast struct {
 	Currency string `json:"currency"`
-	// Own says that it is the dataset's currency: so many runs will be admitted if no others come between. A ledger never changes the
-	// currency of a dataset, so the others say what it would have been to choose them.
+	// Own says that it is the dataset's currency: so many runs will be admitted if no others come between. A ledger never
+	// changes the currency of a dataset, so the others say what it would have been to choose them.
 	Own  bool   `json:"own,omitempty"`
 	Runs int    `json:"runs"`
 	More bool   `json:"or_more,omitempty"` // MostForecast and perhaps more
 	Why  string `json:"why,omitempty"`     // why the number is not known; "" where it is
 }
 
-// Forecast says for each currency how many runs like r the dataset's budget still covers, if each keeps its whole plan. In its own
-// currency the ledger's state decides, as [Ledger.Reserve] does. In another one, earlier runs count by their own ε and δ, whose sum is
-// taken from the budget, and the further runs compose within the rest: the ledger does not hold the plans of earlier
-// runs in caps. It writes nothing.
+// Forecast says for each currency how many runs like r the dataset's budget still covers, if each keeps its whole plan.
+// In its own currency the ledger's state decides, as [Ledger.Reserve] does. In another one, earlier runs count by their
+// own ε and δ, whose sum is taken from the budget, and the further runs compose within the rest: the ledger does not
+// hold the plans of earlier runs in caps. It writes nothing.
 func (l *Ledger) Forecast(ctx context.Context, r Reservation) (all []Forecast, err error) {
 	d, err := loadDataset(ctx, l.store.db, r.Dataset)
 	if err != nil {

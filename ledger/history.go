@@ -7,25 +7,27 @@ import (
 	"math"
 )
 
-// A History is what a ledger holds of one dataset up to an entry, in a form that others may see: what was reserved, and every access
-// without a guarantee. It holds no content mark, no figure of what was charged, and nothing of other datasets.
+// A History is what a ledger holds of one dataset up to an entry, in a form that others may see: what was reserved, and
+// every access without a guarantee. It holds no content mark, no figure of what was charged, and nothing of other
+// datasets.
 type History struct {
 	Head  Head
 	Facts Dataset // without figures that depend on what runs released: Spent, Left, Part and Statement
 	Runs  []Run   // in the order of their reservations, as they were reserved
 	// Unprotected are all accesses without a guarantee under the dataset's name, also those before it entered.
 	Unprotected []Access
-	Earlier     int // so many of them came before the dataset entered; they end the guarantee only of a run on the same rows
+	// so many of them came before the dataset entered; they end the guarantee only of a run on the same rows
+	Earlier int
 
-	// Total bounds all runs up to Head together: under caps the sum of their own budgets, rounded up; under a filter the largest budget
-	// that was ever set, which bounds future runs, too. Nil where there is no guarantee; Why then says why.
+	// Total bounds all runs up to Head together: under caps the sum of their own budgets, rounded up; under a filter the
+	// largest budget that was ever set, which bounds future runs, too. Nil where there is no guarantee; Why then says why.
 	Total *Caps
 	Why   string
 }
 
-// History gives the history of a dataset up to that entry, or up to the last one if upTo is nil. It checks the chain up to there; a
-// [*ChainError] says that it is broken, or that upTo is no entry of it. The error wraps [ErrUnknownDataset] if the dataset
-// had no entry by then.
+// History gives the history of a dataset up to that entry, or up to the last one if upTo is nil. It checks the chain up
+// to there; a [*ChainError] says that it is broken, or that upTo is no entry of it. The error wraps [ErrUnknownDataset]
+// if the dataset had no entry by then.
 func (l *Ledger) History(ctx context.Context, name string, upTo *Head) (*History, error) {
 	h, err := l.history(ctx, name, upTo)
 	return h, l.store.explain(err)

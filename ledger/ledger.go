@@ -151,7 +151,9 @@ func (l *Ledger) lost(e *WitnessError, known []string) error {
 // compare checks that the open ledger is the one last used at this location, and continues what the
 // witness saw of it at any location.
 func (l *Ledger) compare(ctx context.Context, known []string) error {
-	if others := slices.DeleteFunc(slices.Clone(known), func(id string) bool { return id == l.witness.id }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(known), func(id string) bool {
+		return id == l.witness.id
+	}); len(others) > 0 {
 		return l.lost(&WitnessError{Found: Another}, others)
 	}
 	seen, err := l.witness.last(l.witness.id)
@@ -252,13 +254,15 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	return err
 }
 
-// unmake removes the ledger that this process made, if err says that its first entry may have found no room on the disk and
-// it has no entry. A ledger without entries that stayed would be expected at its place, and miss nothing that it had.
+// unmake removes the ledger that this process made, if err says that its first entry may have found no room on the disk
+// and it has no entry. A ledger without entries that stayed would be expected at its place, and miss nothing that it
+// had.
 func (l *Ledger) unmake(ctx context.Context, err error) {
 	if !l.made || !noRoom(err) {
 		return
 	}
-	tx, err := l.store.db.BeginTx(context.WithoutCancel(ctx), nil) // no other process writes until it ends, nor afterwards: ErrGone
+	// no other process writes until it ends, nor afterwards: ErrGone
+	tx, err := l.store.db.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return
 	}
@@ -383,8 +387,8 @@ func (l *Ledger) Where() string { return l.store.where }
 // the rows (R4). All datasets share the key, so that [Ledger.Known] can compare them.
 func (l *Ledger) NewMark() hash.Hash { return hmac.New(sha256.New, l.key) }
 
-// SealOf is the HMAC, in hexadecimal, of a run's final files under the ledger's key: for a run that settles before it has them,
-// whose settlement can hold no hashes. Marks are of 32 bytes, seals of more, so neither passes for the other.
+// SealOf is the HMAC, in hexadecimal, of a run's final files under the ledger's key: for a run that settles before it
+// has them, whose settlement can hold no hashes. Marks are of 32 bytes, seals of more, so neither passes for the other.
 func (l *Ledger) SealOf(run string, files map[string]string) (string, error) {
 	b, err := json.Marshal(files)
 	mac := hmac.New(sha256.New, l.key)
@@ -478,7 +482,8 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 		if err := d.take(r.Run, caps, r.Plan, false); err != nil {
 			return err
 		}
-		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why, Recorded: true, Shares: r.Shares, Compared: len(r.Parts) > 0}
+		p := reserved{Caps: caps, Token: tokenHash(token), Mark: marks[0], Parts: marks[1:], Lab: r.Lab, Why: r.Why,
+			Recorded: true, Shares: r.Shares, Compared: len(r.Parts) > 0}
 		if plan != nil {
 			p.Plan = hexSum(plan)
 		}
@@ -643,12 +648,14 @@ const (
 
 // A Settlement is the end of a run, as its directory shows it.
 type Settlement struct {
-	Batches int     `json:"-"` // how many charged batches the directory knows
-	Basis   string  `json:"-"` // of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
+	Batches int `json:"-"` // how many charged batches the directory knows
+	// of a settled run, what its cost rests on: BasisRecord and so on; "" for one that an earlier version settled
+	Basis   string  `json:"-"`
 	Outcome Outcome `json:"outcome"`
 	Epsilon float64 `json:"epsilon"` // realized cost, as information
 	Delta   float64 `json:"delta"`
-	// The charged events, canonical: information under caps too. A settled run's may be compressed: see [Settlement.Shows].
+	// The charged events, canonical: information under caps too. A settled run's may be compressed: see
+	// [Settlement.Shows].
 	Charged json.RawMessage `json:"charged,omitempty"`
 
 	// Cost, where set, is ε of what the ledger recorded, at Delta: it replaces Epsilon
@@ -846,7 +853,8 @@ func (w *writer) append(kind Kind, dataset, run string, payload any) error {
 	}
 	e := Entry{Seq: w.head.Seq + 1, Time: w.now, Kind: kind, Dataset: dataset, Run: run, Payload: text, Prev: w.head.Hash}
 	e.Hash = e.digest()
-	_, err = w.tx.ExecContext(w.ctx, insertEntry, e.Seq, formatTime(e.Time), string(e.Kind), e.Dataset, e.Run, string(e.Payload), e.Prev, e.Hash)
+	_, err = w.tx.ExecContext(w.ctx, insertEntry, e.Seq, formatTime(e.Time), string(e.Kind), e.Dataset, e.Run,
+		string(e.Payload), e.Prev, e.Hash)
 	w.head = Head{e.Seq, e.Hash}
 	return err
 }
@@ -897,7 +905,8 @@ func (w *writer) enter(name string, facts datasetFacts, allowed ...string) (data
 	}
 	facts.Currency = cmp.Or(facts.Currency, InCaps)
 	if !slices.Contains(allowed, facts.Currency) {
-		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget, choose %q", name, facts.Currency, InCaps)
+		return d, fmt.Errorf("dataset %q: currency: found %q; for a dataset without a lifetime budget, choose %q", name,
+			facts.Currency, InCaps)
 	}
 	if err := w.append(KindDataset, name, "", facts); err != nil {
 		return d, err

@@ -25,28 +25,34 @@ type Access struct {
 // A Dataset is the state of one dataset's budget. For a person with records in several datasets the
 // costs add up (R22).
 type Dataset struct {
-	Name      string            `json:"name"`
-	Unit      string            `json:"unit,omitempty"` // "", as adjacency and currency, where nothing but an access without a guarantee is recorded
+	Name string `json:"name"`
+	// "", as adjacency and currency, where nothing but an access without a guarantee is recorded
+	Unit      string            `json:"unit,omitempty"`
 	Adjacency privacy.Adjacency `json:"adjacency,omitzero"`
 	Currency  string            `json:"currency,omitempty"`
 	Created   time.Time         `json:"created"`
-	Budget    *Caps             `json:"budget,omitempty"`    // nil: none set, runs are recorded and not refused
-	Spent     Caps              `json:"spent"`               // under caps: reserved by all runs ever. Under a filter: a budget that would just cover what is held or settled
-	Left      *Caps             `json:"left,omitempty"`      // of the budget, under caps; nil where none is set
-	Part      *float64          `json:"part,omitempty"`      // of the budget that is held or settled, under a filter: 1 is all of it
-	Guarantee *Caps             `json:"guarantee,omitempty"` // under a filter: of all runs together; at least every budget that was ever set
-	Runs      int               `json:"runs"`                // that ever reserved
-	Open      int               `json:"open"`                // of these, not settled
-	Void      *Access           `json:"void,omitempty"`      // the first that no guarantee covers
-	Restored  []Restoration     `json:"restored,omitempty"`  // when the ledger was restored without entries that it had
-	Sharing   *Sharing          `json:"sharing,omitempty"`   // what the figures assume where owners share the noise of runs
-	Statement string            `json:"statement"`           // the lifetime guarantee, in words
+	Budget    *Caps             `json:"budget,omitempty"` // nil: none set, runs are recorded and not refused
+	// under caps: reserved by all runs ever. Under a filter: a budget that would just cover what is held or settled
+	Spent Caps  `json:"spent"`
+	Left  *Caps `json:"left,omitempty"` // of the budget, under caps; nil where none is set
+	// of the budget that is held or settled, under a filter: 1 is all of it
+	Part *float64 `json:"part,omitempty"`
+	// under a filter: of all runs together; at least every budget that was ever set
+	Guarantee *Caps         `json:"guarantee,omitempty"`
+	Runs      int           `json:"runs"`               // that ever reserved
+	Open      int           `json:"open"`               // of these, not settled
+	Void      *Access       `json:"void,omitempty"`     // the first that no guarantee covers
+	Restored  []Restoration `json:"restored,omitempty"` // when the ledger was restored without entries that it had
+	// what the figures assume where owners share the noise of runs
+	Sharing   *Sharing `json:"sharing,omitempty"`
+	Statement string   `json:"statement"` // the lifetime guarantee, in words
 }
 
 func (d *dataset) view() Dataset {
 	v := Dataset{
-		Name: cmp.Or(d.name, d.seen), Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency, Created: d.created,
-		Budget: d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.ended(), Restored: d.restored,
+		Name: cmp.Or(d.name, d.seen), Unit: d.facts.Unit, Adjacency: d.facts.Adjacency, Currency: d.facts.Currency,
+		Created: d.created,
+		Budget:  d.budget, Spent: d.spent.caps(), Runs: d.runs, Open: d.open, Void: d.ended(), Restored: d.restored,
 		Sharing: d.sharing.view(),
 	}
 	switch {
@@ -59,7 +65,9 @@ func (d *dataset) view() Dataset {
 		v.Part, v.Guarantee = &part, d.largest
 		v.Spent = Caps{d.tally.Epsilon(d.budget.Delta), d.budget.Delta}
 	}
-	v.Statement = d.restoredWords() + d.statement() + v.Sharing.Words(v.Void != nil || d.over != "", func(c Caps) string { return c.atMost().String() })
+	v.Statement = d.restoredWords() + d.statement() + v.Sharing.Words(v.Void != nil || d.over != "", func(c Caps) string {
+		return c.atMost().String()
+	})
 	if d.name != "" && d.void == nil && d.first != nil {
 		v.Statement += fmt.Sprintf(" Before this dataset entered, rows under its name were accessed without a guarantee (%s, %s); a run on the same rows ends the guarantee.", day(d.first.Since), d.first.Why)
 	}
@@ -119,7 +127,8 @@ func (d *dataset) raisedWords() string {
 	if d.raised == nil {
 		return ""
 	}
-	return fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.", day(*d.raised))
+	return fmt.Sprintf(" The budget was raised on %s; what was said of the smaller one before no longer holds.",
+		day(*d.raised))
 }
 
 // filterStatement is about the largest budget: what was held or settled depends on releases, and a
@@ -130,7 +139,8 @@ func (d *dataset) filterStatement(void string) string {
 	}
 	part := Percent(d.tally.Part(d.budgetOf(*d.budget)))
 	if void != "" {
-		return fmt.Sprintf("%s Charged runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part, *d.budget, d.facts.Currency)
+		return fmt.Sprintf("%s Charged runs hold or have settled %s of the lifetime budget %v, counted in %s.", void, part,
+			*d.budget, d.facts.Currency)
 	}
 	if d.over != "" {
 		return fmt.Sprintf("There is no lifetime guarantee: by the accounts of this version run %q went beyond the lifetime budget. Runs hold or have settled %s of %v, counted in %s.", d.over, part, *d.budget, d.facts.Currency)
@@ -324,7 +334,8 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 	var list []Known
 	for _, d := range all.datasets {
 		k := Known{Dataset: cmp.Or(d.name, d.seen), Protected: d.budget != nil || d.runs > 0, Void: d.void != nil}
-		for set, texts := range map[*map[[sha256.Size]byte]bool][]string{&k.Marks: slices.Concat(d.marks, d.accessed), &k.Accessed: d.accessed, &k.Own: d.owned} {
+		for set, texts := range map[*map[[sha256.Size]byte]bool][]string{&k.Marks: slices.Concat(d.marks, d.accessed),
+			&k.Accessed: d.accessed, &k.Own: d.owned} {
 			*set = map[[sha256.Size]byte]bool{}
 			for _, text := range texts {
 				if text == "" {
@@ -428,7 +439,8 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 		return n, err
 	}
 	if head != want {
-		return n, &ChainError{min(head.Seq, want.Seq) + 1, fmt.Sprintf("the ledger's head is entry %d, the chain ends at entry %d", want.Seq, head.Seq)}
+		return n, &ChainError{min(head.Seq, want.Seq) + 1,
+			fmt.Sprintf("the ledger's head is entry %d, the chain ends at entry %d", want.Seq, head.Seq)}
 	}
 	return n, nil
 }
@@ -469,10 +481,12 @@ func (e Entry) words() (string, error) {
 		return "went on after a stop or crash", nil
 	case KindSettle:
 		s, err := payload[settled](e)
-		why := fmt.Sprintf("the %d batches that were charged, which by themselves cost %v", s.Batches, Caps{s.Epsilon, s.Delta}.atMost())
+		why := fmt.Sprintf("the %d batches that were charged, which by themselves cost %v", s.Batches,
+			Caps{s.Epsilon, s.Delta}.atMost())
 		switch {
 		case s.Currency == "":
-			return fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome, Caps{s.Epsilon, s.Delta}.atMost()), err
+			return fmt.Sprintf("%s; the charged events cost %v, the reservation stays", s.Outcome,
+				Caps{s.Epsilon, s.Delta}.atMost()), err
 		case s.Basis == BasisPlan:
 			why = "the whole plan: this ledger holds no full record of the charged events"
 		case s.Basis == BasisMismatch:

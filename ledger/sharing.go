@@ -8,12 +8,13 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// Sharing is what a dataset's totals assume where owners of a network share the noise of runs: the ε of such a run, and so every total,
-// is against the hub and Colluders other owners, while masks hold.
+// Sharing is what a dataset's totals assume where owners of a network share the noise of runs: the ε of such a run, and
+// so every total, is against the hub and Colluders other owners, while masks hold.
 type Sharing struct {
-	Runs      int   `json:"runs"`      // whose noise owners share
-	Colluders int   `json:"colluders"` // the fewest of these runs
-	Alone     *Caps `json:"alone"`     // of all runs so far, added up, against all other owners together, or if masks were broken; nil: none is proven
+	Runs      int `json:"runs"`      // whose noise owners share
+	Colluders int `json:"colluders"` // the fewest of these runs
+	// of all runs so far, added up, against all other owners together, or if masks were broken; nil: none is proven
+	Alone *Caps `json:"alone"`
 }
 
 // sharing is the state from which Sharing follows.
@@ -23,7 +24,8 @@ type sharing struct {
 	unproven        bool
 }
 
-// add adds a run. Of a run that shares no noise alone is its own ε and δ; so it is where a cap is above the cost of the plan alone.
+// add adds a run. Of a run that shares no noise alone is its own ε and δ; so it is where a cap is above the cost of the
+// plan alone.
 func (s *sharing) add(c Caps, of *account.Shares) {
 	if of != nil {
 		if s.runs == 0 || of.Colluders < s.colluders {
@@ -57,8 +59,8 @@ func (s *sharing) view() *Sharing {
 	return v
 }
 
-// Words say it after a statement that names ε; nothing of a dataset without such runs. caps writes an ε and δ. Void says that there is no
-// lifetime guarantee.
+// Words say it after a statement that names ε; nothing of a dataset without such runs. caps writes an ε and δ. Void
+// says that there is no lifetime guarantee.
 func (s *Sharing) Words(void bool, caps func(Caps) string) string {
 	if s == nil {
 		return ""
@@ -70,7 +72,9 @@ func (s *Sharing) Words(void bool, caps func(Caps) string) string {
 	case s.Alone == nil:
 		return words + fmt.Sprintf(" Against %s, no finite ε is proven.", text.AgainstAll)
 	}
-	return words + fmt.Sprintf(" Against %s, all runs so far are together private with %s, which no budget limits.", text.AgainstAll, caps(s.Alone.atMost()))
+	return words +
+		fmt.Sprintf(" Against %s, all runs so far are together private with %s, which no budget limits.", text.AgainstAll,
+			caps(s.Alone.atMost()))
 }
 
 // sharedWords say against whom a reservation's ε is.

@@ -192,7 +192,8 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// noRoom reports whether a full disk, or a quota, is why. A disk that fails is another matter: what it holds is not known.
+// noRoom reports whether a full disk, or a quota, is why. A disk that fails is another matter: what it holds is not
+// known.
 func noRoom(err error) bool {
 	return sqliteCode(err)&sqlitePrimary == sqliteFull || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -68,9 +68,10 @@ const (
 	upsertCharge     = `INSERT INTO sotto_charges (run, first, count, event) VALUES ($1, $2, $3, $4) ON CONFLICT (run, first) DO UPDATE SET count = excluded.count`
 	deleteCharges    = `DELETE FROM sotto_charges WHERE run = $1`
 
-	columns            = `seq, time, kind, dataset, run, payload, prev, hash`
-	selectAll          = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
-	selectDataset      = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') ORDER BY seq` // '': about the whole ledger
+	columns   = `seq, time, kind, dataset, run, payload, prev, hash`
+	selectAll = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
+	// '': about the whole ledger
+	selectDataset      = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') ORDER BY seq`
 	selectDatasetAfter = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') AND seq > $2 ORDER BY seq`
 	selectRun          = `SELECT ` + columns + ` FROM sotto_entries WHERE run = $1 ORDER BY seq`
 	selectSeq          = `SELECT ` + columns + ` FROM sotto_entries WHERE seq = $1`

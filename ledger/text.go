@@ -39,7 +39,8 @@ func (l *Ledger) WriteDatasets(w io.Writer, all []Dataset) error {
 		if d.Adjacency.Valid() { // otherwise nothing but an access is recorded
 			adjacency = d.Adjacency.String()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, adjacency, cmp.Or(d.Currency, "-"), d.Runs, reserved, budget, note)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.Name, adjacency, cmp.Or(d.Currency, "-"), d.Runs, reserved, budget,
+			note)
 	}
 	return t.Flush()
 }
@@ -61,7 +62,8 @@ func (d Dataset) Write(w io.Writer, entries []Entry) error {
 
 // WriteForecasts writes for people how many more runs like r the dataset's budget covers.
 func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) error {
-	fmt.Fprintf(w, "%s: lifetime budget %v, runs so far: %d. A run like this one has the budget %v%s.\n\n", d.Name, *d.Budget, d.Runs, Caps{r.Epsilon, r.Delta}, sharedWords(r.Shares))
+	fmt.Fprintf(w, "%s: lifetime budget %v, runs so far: %d. A run like this one has the budget %v%s.\n\n", d.Name,
+		*d.Budget, d.Runs, Caps{r.Epsilon, r.Delta}, sharedWords(r.Shares))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CURRENCY\tMORE RUNS\tNOTE")
 	for _, f := range all {
@@ -83,7 +85,8 @@ func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) erro
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nEach run counts with its whole plan. In the other currencies earlier runs count by their own ε and δ. A dataset keeps its\ncurrency: these numbers show what another would have covered in what is left.")
+	_, err := fmt.Fprintln(w,
+		"\nEach run counts with its whole plan. In the other currencies earlier runs count by their own ε and δ. A dataset keeps its\ncurrency: these numbers show what another would have covered in what is left.")
 	return err
 }
 

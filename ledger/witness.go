@@ -162,13 +162,15 @@ func (w *witness) settle() {
 		if err := w.read(w.placeFile(place), &seen); err == nil && seen.Ledger == w.id {
 			continue
 		}
-		if err := errors.Join(w.disk.MkdirAll(w.dir, 0o700), w.write(w.placeFile(place), placeSeen{place, w.id})); err != nil {
+		if err := errors.Join(w.disk.MkdirAll(w.dir, 0o700),
+			w.write(w.placeFile(place), placeSeen{place, w.id})); err != nil {
 			warn(err)
 		}
 	}
 }
 
-// forget removes, durably, what was noted of a ledger that never had an entry and goes. After an error some of it may be there.
+// forget removes, durably, what was noted of a ledger that never had an entry and goes. After an error some of it may
+// be there.
 func (w *witness) forget() error {
 	if w.dir == "" {
 		return nil
@@ -265,13 +267,16 @@ func (e *WitnessError) Error() string {
 	case Missing:
 		what = "the ledger is missing; " + had + ". A new one would forget what was charged"
 	case Emptied:
-		what = fmt.Sprintf("the ledger was emptied or overwritten (%s); %s. A new one would forget what was charged", strings.TrimSuffix(e.what.Error(), ": "+ErrNotLedger.Error()), had)
+		what = fmt.Sprintf("the ledger was emptied or overwritten (%s); %s. A new one would forget what was charged",
+			strings.TrimSuffix(e.what.Error(), ": "+ErrNotLedger.Error()), had)
 	case Another:
-		what = "this is another ledger than the one that was used here last; " + had + ". This one does not know what was charged there"
+		what = "this is another ledger than the one that was used here last; " + had +
+			". This one does not know what was charged there"
 	case Older:
 		what = "this is an older copy of the ledger; " + had + ". What was charged since is not in it"
 	case Forked:
-		what = "this is a copy of the ledger that went on by itself; " + had + ", and here another entry is in its place. Each of the two misses charges of the other"
+		what = "this is a copy of the ledger that went on by itself; " + had +
+			", and here another entry is in its place. Each of the two misses charges of the other"
 	case Unreadable:
 		return fmt.Sprintf("what was noted of the ledger's last entry is damaged (%s). Put that file back, or run `sotto ledger accept`, which records that the ledger could not be compared", e.file)
 	}

@@ -23,9 +23,9 @@ import (
 //	v_t           = β₂ v_{t−1} + (1−β₂) g̃_t²
 //	w_t           = w_{t−1} − η m̂_t / (√v̂_t + ϵ),  m̂_t = m_t/(1−β₁ᵗ), v̂_t = v_t/(1−β₂ᵗ)
 //
-// With the correction max(v̂_t − Φ, κ²Φ) replaces v̂_t, κ = adamFloor: the squares of noisy gradients are too large by Φ
-// on average (DP-AdamBC: Tang, Shpilevskiy and Lécuyer 2024). Without it, and with noise far above the gradients, all parameters
-// move by about the same amount, those that no gradient moves with the others.
+// With the correction max(v̂_t − Φ, κ²Φ) replaces v̂_t, κ = adamFloor: the squares of noisy gradients are too large by
+// Φ on average (DP-AdamBC: Tang, Shpilevskiy and Lécuyer 2024). Without it, and with noise far above the gradients, all
+// parameters move by about the same amount, those that no gradient moves with the others.
 //
 // Deviations: the default step size is for the few steps that a budget allows, the
 // literature's 0.001 is for thousands. By default η falls as 1/t after 100 steps: where gradients vanish,
@@ -62,7 +62,8 @@ const (
 func (m Adam) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	rate, schedule, corrections := adamRate/known(pub.NormBound), adamSchedule, []string{correctNothing, correctNoise}
 	if len(pub.Initial) > 0 {
-		rate, schedule, corrections = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant", []string{correctNoise, correctNothing}
+		rate, schedule, corrections = adamNetRate*math.Sqrt(2/(pub.NormBound*pub.NormBound+1)), "constant",
+			[]string{correctNoise, correctNothing}
 	}
 	m.Schedule = cmp.Or(m.Schedule, schedule)
 	err := m.Gradient.ConfigureSteps(pub, terms, &m.Steps,

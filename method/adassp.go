@@ -14,8 +14,8 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// AdaSSP is least squares by noisy sufficient statistics, with a ridge that follows their noise (Wang, Revisiting Differentially
-// Private Linear Regression, UAI 2018, Algorithm 2).
+// AdaSSP is least squares by noisy sufficient statistics, with a ridge that follows their noise (Wang, Revisiting
+// Differentially Private Linear Regression, UAI 2018, Algorithm 2).
 //
 //	ȳ̃       = mean label + noise                           a first release
 //	S̃       = XᵀX + E                                      (line 3)
@@ -30,11 +30,12 @@ import (
 //	s          standard deviation of the diagonal of E
 //	S̃, b̃, λ    all over n, the nominal number of rows
 //
-// Deviations. The paper splits (ε, δ) evenly over three releases, one of which is λ_min; here λ_min is that of S̃, which is
-// free (and is lower than that of XᵀX in the mean, so that λ is no smaller for it), and the budget is split in zCDP. Labels are taken
-// relative to their mean, which is released first: what λ draws predictions to is the mean label, not 0. E is a symmetric
-// Gaussian, with half the variance beside the diagonal, scaled to the sensitivity of R16. The sums S̃ and b̃ are those of oracle.Hess
-// and oracle.Grad at w = 0. Eigenvalues of S̃ + λI count as at least half of s·√(d·ln(2d²/ρ)), which they are below with a chance of less than ρ.
+// Deviations. The paper splits (ε, δ) evenly over three releases, one of which is λ_min; here λ_min is that of S̃,
+// which is free (and is lower than that of XᵀX in the mean, so that λ is no smaller for it), and the budget is split in
+// zCDP. Labels are taken relative to their mean, which is released first: what λ draws predictions to is the mean
+// label, not 0. E is a symmetric Gaussian, with half the variance beside the diagonal, scaled to the sensitivity of
+// R16. The sums S̃ and b̃ are those of oracle.Hess and oracle.Grad at w = 0. Eigenvalues of S̃ + λI count as at least
+// half of s·√(d·ln(2d²/ρ)), which they are below with a chance of less than ρ.
 type AdaSSP struct {
 	Share    float64  `yaml:"share" json:"share" doc:"share of the budget, in zCDP, for XᵀX (default 0.45); the mean label takes 0.05, and Xᵀy the rest"`
 	Gradient Gradient `clip:"largest norm of one row times its label, which is taken relative to the mean label (default R × the width of the label's bounds, or of 12 of its scale if that is less)" noise_multiplier:"noise multiplier σ of Xᵀy (default: the smallest that the budget allows); that of XᵀX is σ·√((0.95−s)/s), s the share, and that of the mean label σ·√((0.95−s)/0.05)"`

@@ -11,8 +11,8 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// AGD is DP-AGD of Lee and Kifer 2018, a baseline of P2: noisy gradients of all rows, with the step size, or to stay, by a
-// noisy choice. Where the choice is to stay, the gradient is not good enough and gets more budget.
+// AGD is DP-AGD of Lee and Kifer 2018, a baseline of P2: noisy gradients of all rows, with the step size, or to stay,
+// by a noisy choice. Where the choice is to stay, the gradient is not good enough and gets more budget.
 //
 //	DP-AGD    here
 //	ρ_ng      1/(2σ²), σ = Noise at first
@@ -23,11 +23,11 @@ import (
 //	C_grad    Clip
 //	C_obj     Fall
 //
-// Deviations. The choice is the exponential mechanism, which costs ε_c²/8 in zCDP; the public code takes
-// one-sided noise off the scores, which is not private at any such cost (S-B1). What is clipped is a row's
-// decrease, not its loss: same cost, less bias. The direction is the gradient, regularizer included, over its norm; Lee and Kifer add
-// the regularizer's gradient to the other's direction. Where the choice is to stay, η_max is halved too, so that steps also become short
-// enough where the gradient is good. Splits times both costs make up the budget.
+// Deviations. The choice is the exponential mechanism, which costs ε_c²/8 in zCDP; the public code takes one-sided
+// noise off the scores, which is not private at any such cost (S-B1). What is clipped is a row's decrease, not its
+// loss: same cost, less bias. The direction is the gradient, regularizer included, over its norm; Lee and Kifer add the
+// regularizer's gradient to the other's direction. Where the choice is to stay, η_max is halved too, so that steps also
+// become short enough where the gradient is good. Splits times both costs make up the budget.
 type AGD struct {
 	Splits        int     `yaml:"splits" json:"splits" doc:"number of steps that the budget allows if every step moves (default 100)"`
 	Steps         int     `yaml:"steps" json:"steps" doc:"maximum number of steps, including those without a move (default twice splits)"`
@@ -122,7 +122,8 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 			precision = 1
 		}
 		known := 0.0 // of g
-		l := oracle.Line{From: w, Along: p, Steps: make([]float64, 1+m.MaxBacktracks), Least: make([]float64, 1+m.MaxBacktracks)}
+		l := oracle.Line{From: w, Along: p, Steps: make([]float64, 1+m.MaxBacktracks),
+			Least: make([]float64, 1+m.MaxBacktracks)}
 		top, longest := m.Rate, 0.0 // η_max; the longest step since it was set
 		st := Step{W: w}
 		for t := range m.Steps {
@@ -169,8 +170,8 @@ func (m AGD) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 	})
 }
 
-// aim makes the direction of length 1 and sets the step sizes to choose from, the first to stay, and what each must bring:
-// by how much the regularizer grows.
+// aim makes the direction of length 1 and sets the step sizes to choose from, the first to stay, and what each must
+// bring: by how much the regularizer grows.
 func (m AGD) aim(l oracle.Line, obj Objective, top float64) {
 	if norm := norm2(l.Along); norm > 0 {
 		for j := range l.Along {

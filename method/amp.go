@@ -20,9 +20,10 @@ import (
 //	γ          the tolerance, which the private oracle sets; its solver reaches it whatever the rows are
 //	b₂, σ₂     noise that hides what the solver misses, of 1/128 of ε and of δ
 //
-// Deviations. The paper's σ₁ adds tail bounds and asks for Λ ≥ 2β/(ε₁−ε₃); here the privacy loss is bounded by that of three Gaussians and
-// ln(1 + β/Λ) (oracle/perturb/PROOFS.md), which takes less of both. The paper fails where the tolerance is not reached; here it is chosen so that it always
-// is, as a failure would release something of the rows (R20). The result is measured against the minimizer on both tables, so σ₂ counts the miss twice.
+// Deviations. The paper's σ₁ adds tail bounds and asks for Λ ≥ 2β/(ε₁−ε₃); here the privacy loss is bounded by that of
+// three Gaussians and ln(1 + β/Λ) (oracle/perturb/PROOFS.md), which takes less of both. The paper fails where the
+// tolerance is not reached; here it is chosen so that it always is, as a failure would release something of the rows
+// (R20). The result is measured against the minimizer on both tables, so σ₂ counts the miss twice.
 type AMP struct {
 	Lambda float64 `yaml:"lambda" json:"lambda" doc:"curvature Λ that is added to the sum of the losses (default: 0.03·L·R·√d·σ^(4/3) less nλ; L and R bound a row's gradient and norm, d is the number of parameters, σ the noise multiplier of one Gaussian release)"`
 
@@ -67,7 +68,9 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	m.Epsilon, m.Delta = terms.Budget.Epsilon, terms.Budget.Delta
 	ridge := m.L2 * float64(pub.Rows)
 	if m.Lambda == 0 {
-		sigma, err := account.Calibrate(account.GDP{}, terms.Budget, func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} })
+		sigma, err := account.Calibrate(account.GDP{}, terms.Budget, func(sigma float64) privacy.Event {
+			return privacy.Gaussian{Sigma: sigma}
+		})
 		if err != nil {
 			return nil, fmt.Errorf("lambda: %w", err)
 		}

@@ -31,13 +31,13 @@ import (
 // C falls with ν√d. η is near the largest stable step, T as large as τ requires at a
 // momentum that forgets within a tenth of the run.
 //
-// Rows are taken relative to their noisy mean, which is released first (Center), where the noise leaves that mean near theirs.
-// A tenth of the budget pays for it. Margins are then ⟨w, x − m⟩: the common part of all rows no longer acts as a second intercept,
-// through which noise moves every margin, and rows are shorter, so that clipping cuts less.
+// Rows are taken relative to their noisy mean, which is released first (Center), where the noise leaves that mean near
+// theirs. A tenth of the budget pays for it. Margins are then ⟨w, x − m⟩: the common part of all rows no longer acts as
+// a second intercept, through which noise moves every margin, and rows are shorter, so that clipping cuts less.
 //
-// A numeric label is taken relative to its noisy mean, released first with a twentieth of the budget (label.go): predictions begin at
-// that mean, or in the middle of the label's bounds where the mean would have too much noise. Where XᵀX has little noise, squared loss
-// is solved at once, as AdaSSP does it.
+// A numeric label is taken relative to its noisy mean, released first with a twentieth of the budget (label.go):
+// predictions begin at that mean, or in the middle of the label's bounds where the mean would have too much noise.
+// Where XᵀX has little noise, squared loss is solved at once, as AdaSSP does it.
 //
 // Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.
 type Auto struct {
@@ -61,28 +61,34 @@ type Auto struct {
 	// A wrong answer counts ½ and a right one −½; without it, as in runs written before, 1 and 0.
 	FallbackSigned bool `yaml:"-" json:"fallback_signed,omitempty"`
 
-	// Where the noise in a margin is loud, what it is, and the ε and the number of features with which it would not be; 0: none.
+	// Where the noise in a margin is loud, what it is, and the ε and the number of features with which it would not be; 0:
+	// none.
 	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
 	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
 	QuietFeatures int     `yaml:"-" json:"quiet_features,omitempty"`
-	// Of a table only the first Columns of OfColumns are used, since AllNoise would be in a margin with all; 0: nothing was left out.
-	Columns     int     `yaml:"-" json:"columns,omitempty"`
-	OfColumns   int     `yaml:"-" json:"of_columns,omitempty"`
-	AllNoise    float64 `yaml:"-" json:"all_noise,omitempty"`
-	LabelNoise  float64 `yaml:"-" json:"label_noise,omitempty"`  // noise multiplier of the mean label; 0: it is not asked for
-	Shift       float64 `yaml:"-" json:"shift,omitempty"`        // what predictions begin at where it is not
-	Raise       float64 `yaml:"-" json:"raise,omitempty"`        // where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
+	// Of a table only the first Columns of OfColumns are used, since AllNoise would be in a margin with all; 0: nothing
+	// was left out.
+	Columns   int     `yaml:"-" json:"columns,omitempty"`
+	OfColumns int     `yaml:"-" json:"of_columns,omitempty"`
+	AllNoise  float64 `yaml:"-" json:"all_noise,omitempty"`
+	// noise multiplier of the mean label; 0: it is not asked for
+	LabelNoise float64 `yaml:"-" json:"label_noise,omitempty"`
+	Shift      float64 `yaml:"-" json:"shift,omitempty"` // what predictions begin at where it is not
+	// where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
+	Raise       float64 `yaml:"-" json:"raise,omitempty"`
 	MatrixShare float64 `yaml:"-" json:"matrix_share,omitempty"` // of statistics, AdaSSP.Share
-	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are shorter.
+	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are
+	// shorter.
 	Shorter bool `yaml:"-" json:"shorter,omitempty"`
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
 // features (docs/measurements/methods.md).
 const (
-	autoNoise     = 3.0  // κ: what noise may gather in a margin, where nothing pulls it back
-	autoQuadNoise = 0.2  // likewise in a prediction, × the width of labels
-	autoQuadLoud  = 0.03 // the noise of one mean gradient of clip norm 1, from which on there is less of it in a prediction
+	autoNoise     = 3.0 // κ: what noise may gather in a margin, where nothing pulls it back
+	autoQuadNoise = 0.2 // likewise in a prediction, × the width of labels
+	// the noise of one mean gradient of clip norm 1, from which on there is less of it in a prediction
+	autoQuadLoud  = 0.03
 	autoClip      = 0.05 // c of C = c·(ν√d)^(−0.4) × the loss's Lipschitz bound
 	autoClipPower = 0.4
 	autoMinClip   = 0.1 // × the Lipschitz bound
@@ -90,13 +96,16 @@ const (
 	autoQuadClip  = 0.2  // of c, × R × the width of labels, for the squared loss
 	autoQuadMin   = 0.05 // × R × the width of labels
 	autoQuadMax   = 0.5
-	autoRaise     = 0.3   // Raise × √(ν√d), over R
-	autoExact     = 0.005 // statistics: the ridge is at most this part of the largest mean eigenvalue that XᵀX/n can have, R²/d
-	autoLabel     = 0.2   // the mean label is asked for where the deviation of its noise is at most this part of the label's bounds
-	autoRate      = 3.0   // × 1/L; heavy ball is stable below 2(1+β)/L
-	autoKinked    = 0.25  // L/R² that is counted on where the loss has kinks
-	autoCenter    = 0.6   // rows are centered where the noise in their mean has at most this length, over the bound on a row
-	autoL1Spread  = 10.0  // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
+	autoRaise     = 0.3 // Raise × √(ν√d), over R
+	// statistics: the ridge is at most this part of the largest mean eigenvalue that XᵀX/n can have, R²/d
+	autoExact = 0.005
+	// the mean label is asked for where the deviation of its noise is at most this part of the label's bounds
+	autoLabel  = 0.2
+	autoRate   = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
+	autoKinked = 0.25 // L/R² that is counted on where the loss has kinks
+	// rows are centered where the noise in their mean has at most this length, over the bound on a row
+	autoCenter   = 0.6
+	autoL1Spread = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 
 	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
 	autoMinSteps = 60
@@ -114,19 +123,20 @@ const (
 // An autoChoice is a choice and what it rests on.
 type autoChoice struct {
 	Auto
-	given      Auto
-	nu         float64 // ν
-	wide       float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
-	dim        float64 // d: parameters of one class
-	row        float64 // R: the norm that rows are taken to have
-	smooth     float64 // L
-	calm       float64 // of it: the curvature while all classes are about equally likely
-	whole      float64 // a clip norm that clips nothing
-	part       float64 // of it: what the shares are of
-	most       float64 // κ, in the units of a prediction
-	time       float64 // τ
-	expected   float64 // noise in a margin; 0: not computed
-	counts     float64 // deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
+	given    Auto
+	nu       float64 // ν
+	wide     float64 // the unit of clip norms: 1, or for pure ε the bound on a row's L1 norm over R
+	dim      float64 // d: parameters of one class
+	row      float64 // R: the norm that rows are taken to have
+	smooth   float64 // L
+	calm     float64 // of it: the curvature while all classes are about equally likely
+	whole    float64 // a clip norm that clips nothing
+	part     float64 // of it: what the shares are of
+	most     float64 // κ, in the units of a prediction
+	time     float64 // τ
+	expected float64 // noise in a margin; 0: not computed
+	// deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
+	counts     float64
 	countShare float64 // of the budget, for them
 	quad       bool    // the loss is the squared one
 	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
@@ -348,8 +358,8 @@ func (m Auto) p1() P1 {
 	return P1{Steps: m.Steps, Rate: m.Rate, Gradient: m.Gradient}
 }
 
-// plan is one noisy gradient a step, after the mean label and the mean row where they are asked for, and before the counts of a
-// fallback.
+// plan is one noisy gradient a step, after the mean label and the mean row where they are asked for, and before the
+// counts of a fallback.
 func (m Auto) plan(pub oracle.Public) privacy.Event {
 	if m.Solve == SolveStatistics {
 		return m.statistics().plan(pub)
@@ -382,8 +392,8 @@ func (m Auto) MostNumbers(pub oracle.Public) int {
 	return pub.Dim
 }
 
-// Run is the heavy ball, after the mean label and the mean row where they are asked for, and before the counts of a fallback; of
-// statistics AdaSSP's.
+// Run is the heavy ball, after the mean label and the mean row where they are asked for, and before the counts of a
+// fallback; of statistics AdaSSP's.
 func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	if m.Solve == SolveStatistics {
 		return m.statistics().Run(ctx, o, obj)

@@ -39,16 +39,16 @@ import (
 // that is averaged in (DP-AGD's rule, which P2 uses for DP-BLGD). With Fallback every search moves w, by
 // β^max_it·η₀ where it finds nothing, so that no budget grows (P2 §5.7, for networks).
 //
-// Deviations. P2 asks everything of one sample and charges it as if of many, which is not private; here
-// each query has its own sample (S-2a), and divisors are public (S-2b). The search is Laplace's;
-// P2's Gaussian one does not cost what is claimed (S-2d). What is clipped is a row's decrease, not
-// its two losses: same sensitivity, no bias while decreases are small. Armijo's condition is about means, in
-// P2 it mixes a sum and a mean (S-2f), and leaves out of ‖p‖² what the noise adds to it on
-// average, unless NoisyNorm is set. η₀ is at most Rate: a failed search lowers it, and after 10 steps it may rise
-// again, where P2 only lowers it. Gradients are averaged by the inverse of their variances; P2's halves forget old ones (S-2f). P2 spends
-// while one of many orders has budget left, which costs more than it says (S-2c); here growing budgets are
-// charged to a filter of one order, and budgets that do not grow are a plan. The method takes at most Steps steps; P2 continues
-// while there is budget, and leaves open what is returned where a search fails at the end (S-2f): w.
+// Deviations. P2 asks everything of one sample and charges it as if of many, which is not private; here each query has
+// its own sample (S-2a), and divisors are public (S-2b). The search is Laplace's; P2's Gaussian one does not cost what
+// is claimed (S-2d). What is clipped is a row's decrease, not its two losses: same sensitivity, no bias while decreases
+// are small. Armijo's condition is about means, in P2 it mixes a sum and a mean (S-2f), and leaves out of ‖p‖² what the
+// noise adds to it on average, unless NoisyNorm is set. η₀ is at most Rate: a failed search lowers it, and after 10
+// steps it may rise again, where P2 only lowers it. Gradients are averaged by the inverse of their variances; P2's
+// halves forget old ones (S-2f). P2 spends while one of many orders has budget left, which costs more than it says
+// (S-2c); here growing budgets are charged to a filter of one order, and budgets that do not grow are a plan. The
+// method takes at most Steps steps; P2 continues while there is budget, and leaves open what is returned where a search
+// fails at the end (S-2f): w.
 type BLSGD struct {
 	Steps         int `yaml:"steps" json:"steps" doc:"number of steps T (default 100)"`
 	Gradient      Gradient
@@ -113,7 +113,8 @@ func (m BLSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 		return nil, fmt.Errorf("growth: found %q beside raise or decay; choose %s or %s, as without growth there is nothing to raise", m.Growth, growAlways, growAdaptive)
 	}
 	if m.Growth != growNot && m.Fallback {
-		return nil, fmt.Errorf("growth: found %q beside fallback; choose %s, as with a fallback no search fails", m.Growth, growNot)
+		return nil, fmt.Errorf("growth: found %q beside fallback; choose %s, as with a fallback no search fails", m.Growth,
+			growNot)
 	}
 	err := configure(
 		Count{"tries", &m.MaxBacktracks, 1000, blTries},
@@ -165,7 +166,8 @@ func (m BLSGD) search(scale, fall float64) oracle.Search {
 	if m.Gradient.Off {
 		return oracle.Search{Bound: fall, Off: true, Noise: mech.AboveThreshold{Max: m.MaxBacktracks}}
 	}
-	return oracle.Search{Bound: fall, Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.MaxBacktracks}}
+	return oracle.Search{Bound: fall,
+		Noise: mech.AboveThreshold{Threshold: 2 * scale, Query: 4 * scale, Max: m.MaxBacktracks}}
 }
 
 // plan is T steps without growth.

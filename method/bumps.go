@@ -48,7 +48,8 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	for _, r := range bumpRules {
 		d := linear + float64(columns*r.count)
 		noise, rows := noise*math.Sqrt(d/linear), float64(pub.Rows)/d
-		why = fmt.Sprintf("with %d, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r.count, d, noise, r.noise, rows, r.rows)
+		why = fmt.Sprintf("with %d, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r.count,
+			d, noise, r.noise, rows, r.rows)
 		if float64(pub.Rows)*d > bumpValues {
 			why = fmt.Sprintf("with %d, d = %.0f, and %d rows would take more than 2 GiB", r.count, d, pub.Rows)
 			continue
@@ -60,8 +61,8 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	return Bumps{Why: "no bumps: " + why}, nil
 }
 
-// Noise is ν√d, where νC is the standard deviation of the noise in each coordinate of a mean gradient of clip norm C that
-// takes the whole budget, and d the number of parameters of one class; 0 without noise, and for Laplace noise.
+// Noise is ν√d, where νC is the standard deviation of the noise in each coordinate of a mean gradient of clip norm C
+// that takes the whole budget, and d the number of parameters of one class; 0 without noise, and for Laplace noise.
 func (m Auto) Noise(pub oracle.Public, terms Terms) (float64, error) {
 	if terms.Off || terms.Budget.Delta == 0 {
 		return 0, nil

@@ -22,7 +22,8 @@ const (
 // centerShare is the part of the budget that the mean row takes: of μ², which adds up over Gaussian noise on all rows.
 const centerShare = 0.1
 
-// leastPart: rows less their mean count as at least half as long as rows are, which the noise in the mean may make them.
+// leastPart: rows less their mean count as at least half as long as rows are, which the noise in the mean may make
+// them.
 const leastPart = 0.25
 
 // centerQuery asks for the mean row with that noise multiplier.
@@ -55,8 +56,8 @@ func (m Auto) askCenter(ctx context.Context, o oracle.Oracle) ([]float64, error)
 	return center, nil
 }
 
-// around is m for rows less a center. The mean of ‖x − m‖² over rows of norm up to R is at most R² − ‖m‖², m their mean: what
-// was chosen for rows of norm R is scaled as the rule scales with the length of rows, which is √part of R.
+// around is m for rows less a center. The mean of ‖x − m‖² over rows of norm up to R is at most R² − ‖m‖², m their
+// mean: what was chosen for rows of norm R is scaled as the rule scales with the length of rows, which is √part of R.
 func (m Auto) around(pub oracle.Public, obj Objective, center []float64) (with Auto, part float64) {
 	part = math.Max(leastPart, 1-kern.SumSquares(center)/(pub.NormBound*pub.NormBound))
 	if !m.Shorter {
@@ -71,8 +72,8 @@ func (m Auto) around(pub oracle.Public, obj Objective, center []float64) (with A
 	return m, part
 }
 
-// shrink brings a noisy vector closer to 0 by what its noise adds to its length (James and Stein 1961, positive part): to 0 where
-// it may be all noise. variance is that of the noise in a number.
+// shrink brings a noisy vector closer to 0 by what its noise adds to its length (James and Stein 1961, positive part):
+// to 0 where it may be all noise. variance is that of the noise in a number.
 func shrink(v []float64, variance float64) {
 	if len(v) < 3 {
 		return
@@ -103,9 +104,9 @@ func (c *autoChoice) centerable(pub oracle.Public) bool {
 	return pub.Centered && !c.Gradient.Off && !c.Gradient.Laplace && c.Gradient.Batch == 0
 }
 
-// setCenter chooses where the field is free: rows are centered where the noise in their mean is short beside a row,
-// so that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1 that takes
-// the whole budget, delta the sensitivity of its sum.
+// setCenter chooses where the field is free: rows are centered where the noise in their mean is short beside a row, so
+// that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1
+// that takes the whole budget, delta the sensitivity of its sum.
 func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if !c.centerable(pub) {
 		return

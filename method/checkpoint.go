@@ -8,8 +8,8 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// A Checkpoint is where a method stands after T steps: all that its later steps depend on, besides its configuration and
-// what is public. It holds released values only.
+// A Checkpoint is where a method stands after T steps: all that its later steps depend on, besides its configuration
+// and what is public. It holds released values only.
 type Checkpoint struct {
 	T       int
 	Vectors [][]float64
@@ -34,7 +34,8 @@ func (c *Checkpoint) Into(vectors ...[]float64) (t int, err error) {
 	}
 	for i, v := range vectors {
 		if len(c.Vectors[i]) != len(v) {
-			return 0, fmt.Errorf("method: a checkpoint with %d numbers in a vector; this method has %d", len(c.Vectors[i]), len(v))
+			return 0, fmt.Errorf("method: a checkpoint with %d numbers in a vector; this method has %d", len(c.Vectors[i]),
+				len(v))
 		}
 		copy(v, c.Vectors[i])
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// ChooseColumns is m for the first columns of a table, as many as leave noise in a margin that nobody is warned of, and why. dims are
-// the features of the first column, of the first two, and so on, of all the last; pub is of all. Like all that [Auto] chooses
-// it follows from public facts. A person who asks for it says that columns stand in the order of their use.
+// ChooseColumns is m for the first columns of a table, as many as leave noise in a margin that nobody is warned of, and
+// why. dims are the features of the first column, of the first two, and so on, of all the last; pub is of all. Like all
+// that [Auto] chooses it follows from public facts. A person who asks for it says that columns stand in the order of
+// their use.
 func (m Auto) ChooseColumns(pub oracle.Public, obj Objective, dims []int, terms Terms) (Auto, string, error) {
 	m.Gradient.Off, m.Gradient.Laplace = terms.Off, !terms.Off && terms.Budget.Delta == 0
 	if m.Gradient.Off || m.Gradient.Laplace || !m.foreseen(pub) {

@@ -94,7 +94,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		rests = []string{
 			fmt.Sprintf("%s; %d rows, d = %d, rows of norm up to %.4g", law, pub.Rows, pub.Dim, c.row),
 			fmt.Sprintf("noise: one mean gradient of clip norm C with %s budget would have noise ν·C in each coordinate, ν = %.3g", whole, c.nu/c.wide),
-			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g in directions without curvature", c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
+			fmt.Sprintf("length: τ = rate × steps/(1 − momentum) = %.4g, over which noise moves a margin by %.3g in directions without curvature",
+				c.Rate*float64(c.Steps)/(1-c.Momentum), c.nu/c.wide*c.Gradient.Clip*c.row*c.Rate*float64(c.Steps)/(1-c.Momentum)),
 		}
 		if c.Gradient.Laplace {
 			rests[1] = fmt.Sprintf("noise: the mean of %d mean gradients of clip norm C, each with its share of ε, has noise ν·C in each coordinate, ν = %.3g", c.Steps, c.nu/c.wide)
@@ -103,7 +104,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		why["noise_multiplier"] = "the smallest that the budget allows for these steps"
 		why["center"] = "rows cannot be centered here: that is for models with one margin over rows of numbers, with Gaussian noise and without batch"
 		if c.long > 0 {
-			rests = append(rests, fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
+			rests = append(rests,
+				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
 			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
 		}
 	}
@@ -112,21 +114,25 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		if c.LabelNoise > 0 {
 			begin = "predictions begin there"
 		}
-		rests = append(rests, fmt.Sprintf("label: its mean, released with %g of the budget, would have noise of %.3g of the width of its bounds; %s", labelShare, c.label, begin))
+		rests = append(rests,
+			fmt.Sprintf("label: its mean, released with %g of the budget, would have noise of %.3g of the width of its bounds; %s", labelShare, c.label, begin))
 	}
 	if c.quad {
-		why["solve"] = fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g", c.ridge, autoExact)
+		why["solve"] = fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g",
+			c.ridge, autoExact)
 		if c.ridge == 0 {
 			why["solve"] = "XᵀX cannot be asked for here, or a field is set that it has no use for"
 		}
 	}
 	if pub.OneMargin && pub.Classes == 2 && c.expected > 0 {
-		rests = append(rests, fmt.Sprintf("expected: noise of %.2g in the margin of a row of norm R (one standard deviation, for rows that spread evenly over all directions); above %g it is large beside margins", c.expected, outlookLoud))
+		rests = append(rests,
+			fmt.Sprintf("expected: noise of %.2g in the margin of a row of norm R (one standard deviation, for rows that spread evenly over all directions); above %g it is large beside margins", c.expected, outlookLoud))
 	}
 	if why["fallback"] == "" {
 		why["fallback"] = "wrong answers cannot be counted here: that is for two classes by one margin over rows of numbers, with Gaussian noise, without batch and without class weights"
 		if c.counts > 0 {
-			rests = append(rests, fmt.Sprintf("fallback: two counts of wrong answers, released with %.3g of the budget, would have a difference with noise of %.3g of the rows", c.countShare, c.counts))
+			rests = append(rests,
+				fmt.Sprintf("fallback: two counts of wrong answers, released with %.3g of the budget, would have a difference with noise of %.3g of the rows", c.countShare, c.counts))
 			why["fallback"] = fmt.Sprintf("the more frequent class, if counts at the end show that it gets fewer rows wrong; asked if the noise in a margin is at least %g and that of the difference at most %g of the rows; %.3g of the budget pays for it", fallbackNoise, fallbackLoud, c.countShare)
 		}
 	}
@@ -134,7 +140,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	why["steps"] = "as many as the length needs at this step size and momentum"
 	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
 	if c.given.Rate == 0 && c.Rate > c.longest() {
-		why["rate"] = fmt.Sprintf("%.3g of what is stable at curvature %.4g, since so many products a step allow few steps", c.Rate/c.longest(), c.smooth)
+		why["rate"] = fmt.Sprintf("%.3g of what is stable at curvature %.4g, since so many products a step allow few steps",
+			c.Rate/c.longest(), c.smooth)
 	}
 	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
 	why["raw_margins"] = "predictions multiply margins by a factor, at most 1, that corrects for clipping and noise"
@@ -150,14 +157,17 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 func (c *autoChoice) exactly(pub oracle.Public) ([]string, map[string]string) {
 	none := "statistics take no steps"
 	return []string{
-			fmt.Sprintf("squared loss, solved by XᵀX and Xᵀy of %d rows with noise, d = %d, rows of norm up to %.4g", pub.Rows, pub.Dim, c.row),
+			fmt.Sprintf("squared loss, solved by XᵀX and Xᵀy of %d rows with noise, d = %d, rows of norm up to %.4g", pub.Rows,
+				pub.Dim, c.row),
 			fmt.Sprintf("budget: %g of it for the mean label, %g for XᵀX, the rest for Xᵀy", labelShare, c.MatrixShare),
 			"this read no record and charged nothing",
 		}, map[string]string{
-			"solve": fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g", c.ridge, autoExact),
+			"solve": fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g",
+				c.ridge, autoExact),
 			"steps": none, "rate": none, "momentum": none, "center": "labels are taken relative to their mean instead",
 			"clip":             "R × the width of labels: nothing is clipped, unless the label has a scale",
 			"noise_multiplier": "of Xᵀy, the smallest that the budget allows",
-			"raw_margins":      "this model has no factor on its margins", "raw_bumps": "they are smoothed for two classes alone", "batch": "all rows",
+			"raw_margins":      "this model has no factor on its margins",
+			"raw_bumps":        "they are smoothed for two classes alone", "batch": "all rows",
 		}
 }

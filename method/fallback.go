@@ -16,9 +16,9 @@ const (
 	FallbackNone  = "none"  // nothing
 )
 
-// The rule, measured on tables (docs/measurements/methods.md). The counts are asked where the known noise in a margin is large enough
-// to decide classes. They take a share of the budget: fallbackShare times the square of what a record moves a count by, and where
-// their own noise would be large beside the rows, more, up to fallbackShare.
+// The rule, measured on tables (docs/measurements/methods.md). The counts are asked where the known noise in a margin
+// is large enough to decide classes. They take a share of the budget: fallbackShare times the square of what a record
+// moves a count by, and where their own noise would be large beside the rows, more, up to fallbackShare.
 const (
 	fallbackShare = 0.05
 	fallbackNoise = 0.8 // noise in a margin from which on
@@ -55,8 +55,8 @@ func (c *autoChoice) checkFallback(pub oracle.Public) error {
 	return nil
 }
 
-// countable says whether wrong answers can be counted, and count alike: a loss that starts at the same value for all records has no
-// class weights.
+// countable says whether wrong answers can be counted, and count alike: a loss that starts at the same value for all
+// records has no class weights.
 func (c *autoChoice) countable(pub oracle.Public) bool {
 	return c.centerable(pub) && pub.OneMargin && pub.Classes == 2 && pub.StartLoss > 0
 }

@@ -37,7 +37,8 @@ func slots(t reflect.Type) []slot {
 				case s.field.Tag.Get("yaml") == "-":
 					derived = append(derived, s)
 				case named:
-					s.field.Tag = reflect.StructTag(fmt.Sprintf("yaml:%q json:%q doc:%q", s.field.Tag.Get("yaml"), s.field.Tag.Get("json"), doc))
+					s.field.Tag = reflect.StructTag(fmt.Sprintf("yaml:%q json:%q doc:%q", s.field.Tag.Get("yaml"),
+						s.field.Tag.Get("json"), doc))
 					all = append(all, s)
 				case f.Tag == "":
 					all = append(all, s)
@@ -132,7 +133,9 @@ func (e Entry) Fields() []Field {
 		}
 		doc := f.Tag.Get("doc")
 		number := f.Type.Kind() == reflect.Int || f.Type.Kind() == reflect.Float64
-		out = append(out, Field{f.Tag.Get("yaml"), f.Type.String(), doc, number && chosen.MatchString(doc) && !strings.Contains(doc, "0 means")})
+		out = append(out,
+			Field{f.Tag.Get("yaml"), f.Type.String(), doc,
+				number && chosen.MatchString(doc) && !strings.Contains(doc, "0 means")})
 	}
 	return out
 }
@@ -169,8 +172,8 @@ func (in Interval) String() string {
 	return fmt.Sprintf("a number above 0 and up to %v", in.Most)
 }
 
-// A Setting is one field of a configuration: what it may be, and its default where it is left free. Gradient.ConfigureSteps
-// takes them. They are Number, Count and Word.
+// A Setting is one field of a configuration: what it may be, and its default where it is left free.
+// Gradient.ConfigureSteps takes them. They are Number, Count and Word.
 type Setting interface {
 	check() error // says what is wrong with a value that a person set
 	fill() error  // sets the default

@@ -28,10 +28,13 @@ func (m GD2NS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method,
 		return gradient, gradient
 	}, 2)
 	if err == nil && m.Steps > keptNumbers/pub.Dim {
-		err = fmt.Errorf("steps: found %d; this method keeps its iterates; choose at most %d with %d parameters", m.Steps, keptNumbers/pub.Dim, pub.Dim)
+		err = fmt.Errorf("steps: found %d; this method keeps its iterates; choose at most %d with %d parameters", m.Steps,
+			keptNumbers/pub.Dim, pub.Dim)
 	}
 	if err == nil {
-		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub, 0).Cost(m.phase(noise, m.Steps)) })
+		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event {
+			return m.queries(pub, 0).Cost(m.phase(noise, m.Steps))
+		})
 	}
 	return m, err
 }

@@ -68,7 +68,8 @@ const (
 	netClip     = 6     // of a network with classes, at most: measured on covtype-sample, ijcnn1 and MNIST with R = √d
 )
 
-// netClipFree is the clip norm of a network: √((R²+1)/2), the size of its first layer's gradient, and with classes at most netClip.
+// netClipFree is the clip norm of a network: √((R²+1)/2), the size of its first layer's gradient, and with classes at
+// most netClip.
 func netClipFree(pub oracle.Public) float64 {
 	size := math.Sqrt((pub.NormBound*pub.NormBound + 1) / 2)
 	if pub.Classes > 0 {
@@ -77,8 +78,8 @@ func netClipFree(pub oracle.Public) float64 {
 	return size
 }
 
-// inLabelUnits says that the loss is measured in the unit of a numeric label, so that steps and bounds which suit the losses of classes
-// do not suit it.
+// inLabelUnits says that the loss is measured in the unit of a numeric label, so that steps and bounds which suit the
+// losses of classes do not suit it.
 func inLabelUnits(pub oracle.Public) bool {
 	return !pub.Lipschitz.Finite() || pub.Classes == 0 && pub.LabelSpan > 0
 }
@@ -152,7 +153,8 @@ func (g *Gradient) check(pub oracle.Public) error {
 	}
 	switch {
 	case g.Batch < 0 || g.Batch > pub.Rows:
-		return fmt.Errorf("batch: found %d; write 0 (all rows) or a number up to %d, the nominal row count", g.Batch, pub.Rows)
+		return fmt.Errorf("batch: found %d; write 0 (all rows) or a number up to %d, the nominal row count", g.Batch,
+			pub.Rows)
 	case g.Noise > 0 && g.Off:
 		return fmt.Errorf("noise_multiplier: found %v; leave it out: `privacy: none` adds no noise", g.Noise)
 	}
@@ -160,7 +162,8 @@ func (g *Gradient) check(pub oracle.Public) error {
 	case "", ByGradient:
 	case ByValue:
 		if !pub.Bounded {
-			return fmt.Errorf("clipping: found %q; choose %s, as the losses of this model do not bound its gradients", g.Clipping, ByGradient)
+			return fmt.Errorf("clipping: found %q; choose %s, as the losses of this model do not bound its gradients",
+				g.Clipping, ByGradient)
 		}
 	case PerLayer:
 		if pub.Layers == 0 {
@@ -185,7 +188,8 @@ func (g *Gradient) check(pub oracle.Public) error {
 	case g.Batch == 0:
 		return fmt.Errorf("sampling: found %q without a batch; leave it out, as each step takes all rows", g.Sampling)
 	case g.Sampling == Allocation && pub.Rows/g.Batch < 2:
-		return fmt.Errorf("sampling: found %q with a batch of %d; choose a batch of at most half of the %d rows", g.Sampling, g.Batch, pub.Rows)
+		return fmt.Errorf("sampling: found %q with a batch of %d; choose a batch of at most half of the %d rows", g.Sampling,
+			g.Batch, pub.Rows)
 	}
 	if err := g.Sampler(pub).Check(pub.Adjacency); err != nil {
 		return fmt.Errorf("sampling: %w", err)
@@ -198,8 +202,8 @@ func (g Gradient) Plan(pub oracle.Public, steps int) (privacy.Event, error) {
 	return valid(repeat(g.charges(pub, steps), g.Cost(pub)))
 }
 
-// charges is how often Cost is charged in that many steps: by random allocation once for each epoch, also for a last one that
-// is not whole.
+// charges is how often Cost is charged in that many steps: by random allocation once for each epoch, also for a last
+// one that is not whole.
 func (g Gradient) charges(pub oracle.Public, steps int) int {
 	if a, ok := g.Sampler(pub).(sample.Allocation); ok {
 		return steps/a.Batches + min(1, steps%a.Batches)
@@ -234,7 +238,8 @@ func calibrate(noise *float64, terms Terms, plan func(noise float64) privacy.Eve
 
 // calibrateFilter chooses the filter for costs that depend on releases, and sets the noise, where it is
 // free, to the least with which plan fits in the filter.
-func calibrateFilter(noise *float64, terms Terms, plan func(noise float64) privacy.Event) (f privacy.Filtered, err error) {
+func calibrateFilter(noise *float64, terms Terms,
+	plan func(noise float64) privacy.Event) (f privacy.Filtered, err error) {
 	if *noise != 0 {
 		f, _, err = account.ChooseFilter(plan(*noise), terms.Budget)
 	} else {
@@ -257,7 +262,8 @@ func (g Gradient) refusal(err error) error {
 		if g.Sampling != "" {
 			how = ", drawn " + g.Sampling
 		}
-		return fmt.Errorf("batch: found %d%s; write 0 (all rows), as accountant %s has no theorem for %v under %v", g.Batch, how, unproven.Accountant, unproven.Event, unproven.Adjacency)
+		return fmt.Errorf("batch: found %d%s; write 0 (all rows), as accountant %s has no theorem for %v under %v", g.Batch,
+			how, unproven.Accountant, unproven.Event, unproven.Adjacency)
 	}
 	return about("noise_multiplier", err)
 }
@@ -295,8 +301,8 @@ func (g Gradient) Sampler(pub oracle.Public) sample.Sampler {
 	return sample.Poisson{Rate: float64(g.Batch) / float64(pub.Rows)}
 }
 
-// drawsFixed says whether batches have a fixed size where there is no choice: under replace-one, but for owners who add up their sums, each
-// of whom draws by itself.
+// drawsFixed says whether batches have a fixed size where there is no choice: under replace-one, but for owners who add
+// up their sums, each of whom draws by itself.
 func drawsFixed(pub oracle.Public) bool {
 	return pub.Adjacency == privacy.ReplaceOne && pub.Owners == 0
 }
@@ -367,7 +373,8 @@ func (g Gradient) On(o oracle.Oracle) *Noisy {
 	return n
 }
 
-// Around makes the next gradients those of rows less a center, nil: of rows as they are, at margins to which shift is added.
+// Around makes the next gradients those of rows less a center, nil: of rows as they are, at margins to which shift is
+// added.
 func (n *Noisy) Around(center []float64, shift float64) {
 	if n.query.Shift = shift; center != nil {
 		n.query.Centered = true

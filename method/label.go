@@ -71,8 +71,8 @@ func startOf(pub oracle.Public) float64 {
 	return pub.LabelMin + pub.LabelSpan/2
 }
 
-// setLabel asks for the mean label where its noise is short. one is the noise of a mean gradient of clip norm 1 that takes the whole
-// budget, delta that norm's sensitivity.
+// setLabel asks for the mean label where its noise is short. one is the noise of a mean gradient of clip norm 1 that
+// takes the whole budget, delta that norm's sensitivity.
 func (c *autoChoice) setLabel(pub oracle.Public, one, delta float64) {
 	if !pub.Shifted || c.Gradient.Batch != 0 {
 		return
@@ -84,12 +84,13 @@ func (c *autoChoice) setLabel(pub oracle.Public, one, delta float64) {
 	}
 }
 
-// skewed is m where the mean label is near a bound: most labels lie there then, and few far on the other side. Clipping takes from these
-// alone, and would draw predictions toward the median; so the clip norm is larger, the more so with less noise, and the run
-// shorter along the gradient, as it would have been chosen for that norm.
+// skewed is m where the mean label is near a bound: most labels lie there then, and few far on the other side. Clipping
+// takes from these alone, and would draw predictions toward the median; so the clip norm is larger, the more so with
+// less noise, and the run shorter along the gradient, as it would have been chosen for that norm.
 func (m Auto) skewed(pub oracle.Public, mean float64) Auto {
 	near := math.Min(mean-pub.LabelMin, pub.LabelMin+pub.LabelSpan-mean)
-	norm := math.Min(m.Raise*near, pub.NormBound*math.Min(labelWidth(pub), pub.LabelSpan-near)) // nothing is longer than the latter
+	// nothing is longer than the latter
+	norm := math.Min(m.Raise*near, pub.NormBound*math.Min(labelWidth(pub), pub.LabelSpan-near))
 	if near > pub.LabelSpan/3 || norm <= m.Gradient.Clip {
 		return m
 	}
@@ -101,22 +102,25 @@ func (m Auto) skewed(pub oracle.Public, mean float64) Auto {
 // statistics is AdaSSP as m is configured for it.
 func (m Auto) statistics() AdaSSP { return AdaSSP{Share: m.MatrixShare, Gradient: m.Gradient} }
 
-// solve sets the field Solve, and says whether the squared loss is solved by statistics. It is, if no field is set that these do not take,
-// where their ridge hides little of the curvature, d of whose eigenvalues add up to at most R².
+// solve sets the field Solve, and says whether the squared loss is solved by statistics. It is, if no field is set that
+// these do not take, where their ridge hides little of the curvature, d of whose eigenvalues add up to at most R².
 func (c *autoChoice) solve(pub oracle.Public, obj Objective, terms Terms) (bool, error) {
 	way, g := c.Solve, c.given.Gradient
 	if err := (Word{"solve", &way, []string{SolveGradients, SolveStatistics}}).check(); err != nil {
 		return false, err
 	}
-	only := Auto{Solve: way, RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps, Gradient: Gradient{Off: g.Off, Laplace: g.Laplace}}
+	only := Auto{Solve: way, RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps,
+		Gradient: Gradient{Off: g.Off, Laplace: g.Laplace}}
 	if way == SolveStatistics {
 		only.Gradient.Clip, only.Gradient.Noise = g.Clip, g.Noise
 	}
 	switch able := c.quad && pub.Shifted; {
 	case way == SolveStatistics && !able:
-		return false, fmt.Errorf("solve: found %s; choose %s, as sums of rows and labels are for the model linear, and for a run of its own", way, SolveGradients)
+		return false,
+			fmt.Errorf("solve: found %s; choose %s, as sums of rows and labels are for the model linear, and for a run of its own", way, SolveGradients)
 	case way == SolveStatistics && c.given != only:
-		return false, errors.New("solve: found statistics beside fields of steps, centers or batches; set only clip and noise_multiplier beside it")
+		return false,
+			errors.New("solve: found statistics beside fields of steps, centers or batches; set only clip and noise_multiplier beside it")
 	case way == SolveGradients || !able || way == "" && (c.given != only || g.Off || g.Laplace):
 		return false, nil
 	}
@@ -132,6 +136,7 @@ func (c *autoChoice) solve(pub oracle.Public, obj Objective, terms Terms) (bool,
 	if way == "" && c.ridge > autoExact {
 		return false, nil
 	}
-	c.Auto = Auto{Solve: SolveStatistics, Steps: 1, MatrixShare: s.Share, Gradient: s.Gradient, RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps}
+	c.Auto = Auto{Solve: SolveStatistics, Steps: 1, MatrixShare: s.Share, Gradient: s.Gradient,
+		RawMargins: c.given.RawMargins, RawBumps: c.given.RawBumps}
 	return true, nil
 }

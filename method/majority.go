@@ -10,8 +10,8 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// Majority predicts one class for every row: that of the most rows, by a noisy choice with the classes' numbers of rows as
-// scores. It is what a classifier must beat. The majority is a query of the data and is charged (R20).
+// Majority predicts one class for every row: that of the most rows, by a noisy choice with the classes' numbers of rows
+// as scores. It is what a classifier must beat. The majority is a query of the data and is charged (R20).
 //
 // The model is 1 at the intercept of the class and 0 elsewhere; with one margin for two classes, 1 for
 // class 1 and −1 for class 0. So it needs an intercept.

@@ -55,7 +55,8 @@ const (
 func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
 	g := m.Gradient
 	logistic := pub.OneMargin && pub.Classes == 2 && pub.StartLoss == math.Ln2
-	if m.RawMargins || !logistic || pub.UnitRows > 0 || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows {
+	if m.RawMargins || !logistic || pub.UnitRows > 0 || g.Off || g.Laplace || g.Clipping == ByValue ||
+		g.Batch != 0 && g.Batch != pub.Rows {
 		return nil
 	}
 	zeros := func() []float64 { return make([]float64, pub.Dim) }
@@ -103,7 +104,8 @@ func (f *MarginFactor) Of(w []float64) float64 {
 	if f.lean != nil { // an average row has the share of the class as its probability
 		return math.Min(1, math.Log(f.lean.Share/(1-f.lean.Share))/math.Abs(f.lean.Lean*math.Sqrt(size)))
 	}
-	c, noise := f.auto.Gradient.Clip/(f.auto.facts(f.pub, f.obj).row*math.Sqrt(f.part)), math.Sqrt(f.auto.Gradient.Variance(f.pub))
+	c, noise := f.auto.Gradient.Clip/(f.auto.facts(f.pub, f.obj).row*math.Sqrt(f.part)),
+		math.Sqrt(f.auto.Gradient.Variance(f.pub))
 	half := math.Min(c, 0.5)
 	n := float64(f.n)
 	force := observed{f.force / n / c, math.Hypot(noise*math.Sqrt(f.square)/n/c, forceSlack)}
@@ -142,7 +144,8 @@ func expectedFactor(c, median float64, force, pull observed) float64 {
 				atPull += weight * z * (2*right - 1)
 				weights += weight
 			}
-			l := force.log(atForce/weights/c) + pull.log(atPull/weights) + priorA.log(math.Log(a)) + priorSize.log(math.Log(size))
+			l := force.log(atForce/weights/c) + pull.log(atPull/weights) + priorA.log(math.Log(a)) +
+				priorSize.log(math.Log(size))
 			logs, top = append(logs, l), math.Max(top, l)
 		}
 	}
@@ -184,14 +187,15 @@ func (m Auto) response(curvature float64) float64 {
 	return square / (count * count)
 }
 
-// ParameterNoise is at most the standard deviation of the known noise in each parameter of a finished run's tail average, and in
-// each combination of parameters whose squares add up to 1; 0 where it is not known. Where the loss has curvature, it pulls noise
-// back. For a quadratic loss the bound is exact: with a curvature from 0 to 2(1+β)/η, u_k of NoiseVariance is
-// −η·Σ r^i·s^(k−1−i), over i < k, with rs = β and |r|, |s| ≤ 1, and no such sum is larger than that of r = 1, s = β,
-// which is no curvature. For other convex losses it is an approximation.
+// ParameterNoise is at most the standard deviation of the known noise in each parameter of a finished run's tail
+// average, and in each combination of parameters whose squares add up to 1; 0 where it is not known. Where the loss has
+// curvature, it pulls noise back. For a quadratic loss the bound is exact: with a curvature from 0 to 2(1+β)/η, u_k of
+// NoiseVariance is −η·Σ r^i·s^(k−1−i), over i < k, with rs = β and |r|, |s| ≤ 1, and no such sum is larger than that of
+// r = 1, s = β, which is no curvature. For other convex losses it is an approximation.
 func (m Auto) ParameterNoise(pub oracle.Public, obj Objective, last Step) float64 {
 	g := m.Gradient
-	if m.Solve == SolveStatistics || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows || last.T < m.Steps {
+	if m.Solve == SolveStatistics || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows ||
+		last.T < m.Steps {
 		return 0
 	}
 	m = m.skewed(pub, last.Shift)

@@ -54,8 +54,8 @@ func NoiseMultiplier(m Method) float64 {
 	return noise
 }
 
-// MostNumbers is the most numbers that one answer to a configured method has: what its method MostNumbers says, else those of a
-// Hessian where the model has one, else those of a gradient.
+// MostNumbers is the most numbers that one answer to a configured method has: what its method MostNumbers says, else
+// those of a Hessian where the model has one, else those of a gradient.
 func MostNumbers(m Method, pub oracle.Public) int {
 	if m, ok := m.(interface{ MostNumbers(oracle.Public) int }); ok {
 		return m.MostNumbers(pub)
@@ -134,14 +134,15 @@ type Step struct {
 	Claim    *secondorder.Claim // of a converged run that proves something of W
 	Center   []float64          // W is of rows less this released point, the intercept apart; nil: of rows as they are
 	Shift    float64            // is added to all margins of W: a public number, or a released one
-	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is one
-	// class, whose share of the rows is about Share, in the order of W's margins.
+	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is
+	// one class, whose share of the rows is about Share, in the order of W's margins.
 	Lean, Share float64
 	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
 }
 
-// Offset is what a margin of W over rows as they are lacks: the shift, what the center takes, and what a leaning step's gets.
+// Offset is what a margin of W over rows as they are lacks: the shift, what the center takes, and what a leaning step's
+// gets.
 func (st Step) Offset(w []float64) float64 {
 	offset := st.Shift
 	if st.Lean != 0 {

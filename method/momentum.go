@@ -54,7 +54,8 @@ func (m Momentum) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.
 }
 
 // RunFrom implements Checkpointer: the state is w and u.
-func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective, from *Checkpoint) iter.Seq2[Step, error] {
+func (m Momentum) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective,
+	from *Checkpoint) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := o.Public().Start()
 		u := make([]float64, len(w)) // u_0 = 0

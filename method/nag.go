@@ -53,7 +53,8 @@ func (m NAG) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 }
 
 // accelerate is (4.1), stage after stage, each from rest.
-func (m P1) accelerate(ctx context.Context, o oracle.Oracle, obj Objective, stages ...schedule.Stage) iter.Seq2[Step, error] {
+func (m P1) accelerate(ctx context.Context, o oracle.Oracle, obj Objective,
+	stages ...schedule.Stage) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
 		noisy := m.ask(pub, 0).On(o)

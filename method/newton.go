@@ -223,7 +223,8 @@ func (m Newton) invert(packed, w []float64, obj Objective) (scaling, error) {
 	return s, err
 }
 
-// spectrum has the eigenvalues of a released Hessian, in ascending order, to which times the curvature of the regularizer at w is added.
+// spectrum has the eigenvalues of a released Hessian, in ascending order, to which times the curvature of the
+// regularizer at w is added.
 func spectrum(packed, w []float64, obj Objective, times float64) (scaling, error) {
 	dim := len(w)
 	full, err := oracle.Symmetric(packed, dim)

@@ -32,7 +32,8 @@ func (c *Costs) configure(m *P4, bends float64) error {
 	}
 	switch {
 	case c.Pay == ByPlan && c.Hessians != 0:
-		return fmt.Errorf("hessians: found %d beside costs: %s; leave it out, as each step is charged for one", c.Hessians, ByPlan)
+		return fmt.Errorf("hessians: found %d beside costs: %s; leave it out, as each step is charged for one", c.Hessians,
+			ByPlan)
 	case c.Hessians < 0 || c.Hessians > m.Steps:
 		return fmt.Errorf("hessians: found %d; write a whole number from 1 to %d, the steps", c.Hessians, m.Steps)
 	case c.Pay == ByFilter && c.Hessians == 0:
@@ -67,8 +68,8 @@ func (c *Costs) plan(p privacy.Event) (privacy.Event, error) {
 //	MIN_DEC         (10), with c = c₁ = c₂ = 0.1
 //	S_k             Batch rows, without replacement under replace-one
 //
-// P4 asks the gradient and the Hessian of one sample and amplifies each by itself, which is not what they cost (S-4e). Here
-// costs: plan composes them on the sample before it is amplified, and costs: filter draws a sample for each.
+// P4 asks the gradient and the Hessian of one sample and amplifies each by itself, which is not what they cost (S-4e).
+// Here costs: plan composes them on the sample before it is amplified, and costs: filter draws a sample for each.
 type OPT struct {
 	P4
 	Costs
@@ -79,7 +80,9 @@ type OPT struct {
 func (m OPT) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.configure(pub, obj, terms)
 	if err == nil {
-		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Hessians)) })
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event {
+			return m.queries(pub).Cost(m.phase(noise, m.Hessians))
+		})
 	}
 	return m, err
 }
@@ -108,7 +111,8 @@ func (m OPT) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 	return m.run(ctx, o, obj, m.phase(m.Noise, m.Hessians))
 }
 
-func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
+func (m OPT) run(ctx context.Context, o oracle.Oracle, obj Objective,
+	phases ...secondorder.Phase) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}

@@ -22,9 +22,9 @@ import (
 //	i_max           ⌊ln b/ln(1/β)⌋ + 1
 //	λ_SVT           Noise, as σ_g and σ_H are (14)
 //
-// Deviations. Algorithm 2 loses the fallback step, since it shrinks the variable that holds it (S-4h). Its
-// sensitivity (2/n)·b·γ̄·B_g·‖g̃‖ is right (S-4b); here it is enforced, by clipping each row's
-// decrease at b·γ̄·B_g·‖g̃‖, so it rests on no bound of the loss. There is no search on samples: P4 has no analysis of one.
+// Deviations. Algorithm 2 loses the fallback step, since it shrinks the variable that holds it (S-4h). Its sensitivity
+// (2/n)·b·γ̄·B_g·‖g̃‖ is right (S-4b); here it is enforced, by clipping each row's decrease at b·γ̄·B_g·‖g̃‖, so it
+// rests on no bound of the loss. There is no search on samples: P4 has no analysis of one.
 type OPTLS struct {
 	P4
 	Costs
@@ -42,19 +42,23 @@ const (
 func (m OPTLS) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	_, err := m.configure(pub, obj, terms)
 	if err == nil {
-		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Hessians)) })
+		err = m.calibrate(&m.Noise, terms, func(noise float64) privacy.Event {
+			return m.queries(pub).Cost(m.phase(noise, m.Hessians))
+		})
 	}
 	return m, err
 }
 
 // configure sets all but the noise.
 func (m *OPTLS) configure(pub oracle.Public, obj Objective, terms Terms) (bends float64, err error) {
-	err = configure(Number{"long", &m.Long, Interval{1, 1e6, true}, p4Search}, Number{"shrink", &m.Shrink, Fraction, p4Shrink})
+	err = configure(Number{"long", &m.Long, Interval{1, 1e6, true}, p4Search},
+		Number{"shrink", &m.Shrink, Fraction, p4Shrink})
 	if err == nil && m.Long == 1 {
 		err = errors.New("long: found 1; choose a number above 1")
 	}
 	if n := m.tries(); err == nil && n > 1000 {
-		err = fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes; choose values that make at most 1000", m.Shrink, m.Long, n)
+		err = fmt.Errorf("shrink: found %v; with long: %v that is %d step sizes; choose values that make at most 1000",
+			m.Shrink, m.Long, n)
 	}
 	if err == nil {
 		bends, err = m.P4.configure(pub, obj, terms, 0, secondorder.Constants.Search, 3)
@@ -84,7 +88,8 @@ func (m OPTLS) Cautions(pub oracle.Public, obj Objective) []string {
 	if err != nil || m.Off {
 		return nil
 	}
-	if need := c.SearchRows(m.Noise, m.tries(), m.Steps, secondorder.Miss, m.Clip, m.Long, m.Long); !(float64(pub.Rows) >= need) {
+	if need := c.SearchRows(m.Noise, m.tries(), m.Steps, secondorder.Miss, m.Clip, m.Long,
+		m.Long); !(float64(pub.Rows) >= need) {
 		return []string{fmt.Sprintf("a line search in every one of %d steps does what the analysis counts on from %.3g rows on, and there are %d: where it fails, a short step is taken", m.Steps, need, pub.Rows)}
 	}
 	return nil
@@ -95,7 +100,8 @@ func (m OPTLS) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq
 	return m.run(ctx, o, obj, m.phase(m.Noise, m.Hessians))
 }
 
-func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective, phases ...secondorder.Phase) iter.Seq2[Step, error] {
+func (m OPTLS) run(ctx context.Context, o oracle.Oracle, obj Objective,
+	phases ...secondorder.Phase) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		w := make([]float64, o.Public().Dim) // w_0 = 0
 		st := Step{W: w}

@@ -13,9 +13,9 @@ const outlookLoud = 1.5
 // outlookMost is by how much an ε that would do may be above that of the budget, to be named.
 const outlookMost = 1000
 
-// marginNoise is the standard deviation of the known noise in the margin of a row of norm R at the output, if rows spread evenly over
-// all d directions: the loss curves by L/d in each, its clipped gradients by about as much less as C is below the largest gradient.
-// unit is the noise of a mean gradient of clip norm 1 that takes the whole budget.
+// marginNoise is the standard deviation of the known noise in the margin of a row of norm R at the output, if rows
+// spread evenly over all d directions: the loss curves by L/d in each, its clipped gradients by about as much less as C
+// is below the largest gradient. unit is the noise of a mean gradient of clip norm 1 that takes the whole budget.
 func (m Auto) marginNoise(pub oracle.Public, obj Objective, unit float64) float64 {
 	c := m.facts(pub, obj)
 	c.setCenter(pub, unit, 1)
@@ -31,8 +31,8 @@ func (m Auto) foreseen(pub oracle.Public) bool {
 	return pub.OneMargin && pub.Classes == 2 && m.Gradient.Noise == 0 && m.Gradient.Batch == 0
 }
 
-// foresee computes the noise in a margin, and notes it where it is loud, with the ε and the number of features with which it would
-// not be.
+// foresee computes the noise in a margin, and notes it where it is loud, with the ε and the number of features with
+// which it would not be.
 func (c *autoChoice) foresee(pub oracle.Public, obj Objective, terms Terms, unit float64) error {
 	if !c.given.foreseen(pub) {
 		return nil
@@ -88,12 +88,14 @@ func digits(v float64, round func(float64) float64) float64 {
 // Cautions says where noise wins, as far as public numbers tell, and which columns are left out for it.
 func (m Auto) Cautions(pub oracle.Public, _ Objective) (cautions []string) {
 	if m.Columns > 0 {
-		cautions = append(cautions, fmt.Sprintf("columns of the schema that are used: the first %d of %d; with all, noise in a margin would be about %.2g", m.Columns, m.OfColumns, m.AllNoise))
+		cautions = append(cautions,
+			fmt.Sprintf("columns of the schema that are used: the first %d of %d; with all, noise in a margin would be about %.2g", m.Columns, m.OfColumns, m.AllNoise))
 	}
 	if m.MarginNoise == 0 {
 		return cautions
 	}
-	text := fmt.Sprintf("noise in a margin is about %.2g: at this ε the table is too small for %d features", m.MarginNoise, pub.Dim)
+	text := fmt.Sprintf("noise in a margin is about %.2g: at this ε the table is too small for %d features", m.MarginNoise,
+		pub.Dim)
 	switch {
 	case m.QuietEpsilon > 0 && m.QuietFeatures > 0:
 		text += fmt.Sprintf("; choose ε ≥ %.2g or at most %d features", m.QuietEpsilon, m.QuietFeatures)

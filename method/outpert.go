@@ -46,8 +46,8 @@ type OutPert struct {
 //	           regularizer; with one, distances shrink by 1−ηλ in each step
 //	σ          Noise: w + N(0, σ²Δ²I)
 //
-// Deviations. No theorem about a random place in the order is used: it would make Δ a random number, which no event can say,
-// for little (docs/measurements/methods.md). Replace-one only (R20).
+// Deviations. No theorem about a random place in the order is used: it would make Δ a random number, which no event can
+// say, for little (docs/measurements/methods.md). Replace-one only (R20).
 type OutPertSGD struct {
 	Passes  int     `yaml:"passes" json:"passes" doc:"number of passes k over the rows (default 1)"`
 	Batch   int     `yaml:"batch" json:"batch" doc:"batch size b (default 50)"`
@@ -74,7 +74,8 @@ func outPertFar(pub oracle.Public, noise, curve float64) float64 {
 	if noise == 0 {
 		return outPertSteps
 	}
-	far := outPertNoise / pub.NormBound * curve * float64(pub.Rows) / (2 * float64(pub.Lipschitz) * noise * math.Sqrt(float64(pub.Dim)))
+	far := outPertNoise / pub.NormBound * curve * float64(pub.Rows) /
+		(2 * float64(pub.Lipschitz) * noise * math.Sqrt(float64(pub.Dim)))
 	return min(max(far, 1), outPertSteps)
 }
 
@@ -94,7 +95,8 @@ func (m OutPert) Configure(pub oracle.Public, obj Objective, terms Terms) (Metho
 func (m OutPertSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, error) {
 	curve, err := solvable(pub, obj, terms, &m.L2, &m.Noise)
 	if err == nil {
-		err = configure(Count{"passes", &m.Passes, 1e4, outPertPasses}, Count{"batch", &m.Batch, pub.Rows, min(outPertBatch, pub.Rows)})
+		err = configure(Count{"passes", &m.Passes, 1e4, outPertPasses},
+			Count{"batch", &m.Batch, pub.Rows, min(outPertBatch, pub.Rows)})
 	}
 	if err == nil && m.Decay && m.L2 == 0 {
 		err = errors.New("decay: found true; step sizes of 1/(λt) need model.l2 above 0")
@@ -111,8 +113,8 @@ func (m OutPertSGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Me
 	return m, err
 }
 
-// solvable says whether a minimizer of the objective has a sensitivity (R20), sets λ, and the noise multiplier of one Gaussian
-// if it is free, and returns the curvature bound of the objective.
+// solvable says whether a minimizer of the objective has a sensitivity (R20), sets λ, and the noise multiplier of one
+// Gaussian if it is free, and returns the curvature bound of the objective.
 func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64) (curve float64, err error) {
 	if *l2, err = ridge(obj); err != nil {
 		return 0, err
@@ -162,7 +164,8 @@ func ridge(obj Objective) (float64, error) {
 // stepWithin sets a free step size and says whether it has a theorem.
 func stepWithin(rate *float64, free, most float64) error {
 	if !(*rate >= 0 && *rate <= most) {
-		return fmt.Errorf("rate: found %v; choose a number above 0 and up to %v, 2 over the curvature bound of the objective", *rate, most)
+		return fmt.Errorf("rate: found %v; choose a number above 0 and up to %v, 2 over the curvature bound of the objective",
+			*rate, most)
 	}
 	if *rate == 0 {
 		*rate = math.Nextafter(free, 0)
@@ -175,7 +178,8 @@ func (m OutPert) query() oracle.Minimize {
 }
 
 func (m OutPertSGD) query() oracle.Minimize {
-	return descent(oracle.Descent{Passes: m.Passes, Batch: m.Batch, Rate: m.Rate, Decay: m.Decay, Average: m.Average}, m.Noise, m.L2, m.Off)
+	return descent(oracle.Descent{Passes: m.Passes, Batch: m.Batch, Rate: m.Rate, Decay: m.Decay, Average: m.Average},
+		m.Noise, m.L2, m.Off)
 }
 
 func descent(d oracle.Descent, noise, l2 float64, off bool) oracle.Minimize {

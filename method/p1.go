@@ -253,7 +253,8 @@ func startError(pub oracle.Public) float64 {
 // check says what is wrong with the fields, which are public numbers.
 func (m *P1) check(pub oracle.Public, optimal bool) error {
 	if m.Gradient.Noise > 0 && optimal {
-		return fmt.Errorf("noise_multiplier: found %v; this method has one for each step, made from the budget", m.Gradient.Noise)
+		return fmt.Errorf("noise_multiplier: found %v; this method has one for each step, made from the budget",
+			m.Gradient.Noise)
 	}
 	err := unused(*m)
 	if err == nil {
@@ -270,7 +271,8 @@ func (m *P1) check(pub oracle.Public, optimal bool) error {
 	return err
 }
 
-// ask is the gradient of step t, counted from 0, with the sampling of P1, which follows from the adjacency and is no field.
+// ask is the gradient of step t, counted from 0, with the sampling of P1, which follows from the adjacency and is no
+// field.
 func (m P1) ask(pub oracle.Public, t int) Gradient {
 	g := m.Gradient
 	if m.Schedule != nil {

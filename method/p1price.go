@@ -47,7 +47,9 @@ func (m *P1) price(pub oracle.Public, terms Terms) (*price, error) {
 		}, nil
 	case batch == n:
 		// On all rows Σ 1/σ_t² adds, by every accountant, and may be 1/one².
-		one, err := account.Calibrate(terms.Accountant, b, func(noise float64) privacy.Event { return privacy.Gaussian{Sigma: noise} })
+		one, err := account.Calibrate(terms.Accountant, b, func(noise float64) privacy.Event {
+			return privacy.Gaussian{Sigma: noise}
+		})
 		return &price{
 			optimal: func(a []float64) ([]float64, error) {
 				shares, err := schedule.ZCDP(a, 1/(one*one))

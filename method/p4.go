@@ -63,7 +63,8 @@ type decreases func(secondorder.Constants) (gradient, curvature float64)
 
 // configure sets what is free apart from the noise. asked is how many releases a step makes, for the default
 // tolerance. It returns how many steps along negative curvature there can be.
-func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int, d decreases, asked int) (bends float64, err error) {
+func (m *P4) configure(pub oracle.Public, obj Objective, terms Terms, batch int, d decreases,
+	asked int) (bends float64, err error) {
 	g := Gradient{Clip: m.Clip, Noise: m.Noise, Batch: batch}
 	err = check(
 		Number{"gradient", &m.Gradient, Positive, 0},
@@ -118,11 +119,14 @@ func startLoss(pub oracle.Public) float64 {
 
 // tolerance is the least ε_g at which the noise of T releases of each kind stays below half of
 // it, and that of Hessians below half of √(Mε_g), but for a probability of secondorder.Miss.
-func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, d decreases, asked int) (float64, error) {
+func (m *P4) tolerance(pub oracle.Public, c secondorder.Constants, terms Terms, d decreases,
+	asked int) (float64, error) {
 	if m.Off {
 		return p4Exact, nil
 	}
-	one, err := account.Calibrate(account.GDP{}, terms.Budget, func(noise float64) privacy.Event { return privacy.Gaussian{Sigma: noise} })
+	one, err := account.Calibrate(account.GDP{}, terms.Budget, func(noise float64) privacy.Event {
+		return privacy.Gaussian{Sigma: noise}
+	})
 	if err != nil {
 		return 0, fmt.Errorf("noise_multiplier: %w", err)
 	}

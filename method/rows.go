@@ -34,7 +34,8 @@ type needy interface {
 }
 
 // need is that of steps with the noise of phase.
-func (m *P4) need(pub oracle.Public, obj Objective, q secondorder.Queries, from string, phase secondorder.Phase) (*Need, secondorder.Constants, error) {
+func (m *P4) need(pub oracle.Public, obj Objective, q secondorder.Queries, from string,
+	phase secondorder.Phase) (*Need, secondorder.Constants, error) {
 	c, err := secondorder.Analysis(pub, obj.Reg, m.Gradient, m.Curvature)
 	if err != nil {
 		return nil, c, err
@@ -65,7 +66,8 @@ func (m OPTLS) need(pub oracle.Public, obj Objective) (*Need, error) {
 func (m *OPTLS) needAt(pub oracle.Public, obj Objective, phase secondorder.Phase) (*Need, error) {
 	n, c, err := m.P4.need(pub, obj, m.queries(pub), "(18)", phase)
 	if err == nil {
-		n.Rows = math.Max(n.Rows, math.Ceil(c.SearchRows(phase.Noise, m.tries(), phase.Steps, secondorder.Miss/2, m.Clip, m.Long, m.Long)))
+		n.Rows = math.Max(n.Rows,
+			math.Ceil(c.SearchRows(phase.Noise, m.tries(), phase.Steps, secondorder.Miss/2, m.Clip, m.Long, m.Long)))
 	}
 	return n, err
 }

@@ -39,8 +39,8 @@ const (
 	sgdQuadRate = 1.5 // × 1/L, for one without
 	netSteps    = 200 // of a network
 	netRate     = 60  // of a network with a numeric label, × 1/(R²+1)
-	// Of a network with classes: the longest step, η·C, where the noise of a mean gradient, νC, has νR up to netCalm; beyond it the
-	// step shrinks with (netCalm/νR)^(2/3). Measured on covtype-sample, ijcnn1 and MNIST with R = √d.
+	// Of a network with classes: the longest step, η·C, where the noise of a mean gradient, νC, has νR up to netCalm;
+	// beyond it the step shrinks with (netCalm/νR)^(2/3). Measured on covtype-sample, ijcnn1 and MNIST with R = √d.
 	netStep = 8
 	netCalm = 0.0125
 )
@@ -54,8 +54,8 @@ func (m SGD) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	return m, err
 }
 
-// netRate is the default step size of a network with classes, once the noise is known. Without a clip norm it is that of other
-// networks.
+// netRate is the default step size of a network with classes, once the noise is known. Without a clip norm it is that
+// of other networks.
 func (g Gradient) netRate(pub oracle.Public) float64 {
 	if g.Clip == 0 {
 		return netRate / (pub.NormBound*pub.NormBound + 1)
@@ -67,7 +67,8 @@ func (g Gradient) netRate(pub oracle.Public) float64 {
 	return rate
 }
 
-// sgdFreeRate is the default step size; NaN where the model has no bound from which it would follow, and 0 where it is netRate.
+// sgdFreeRate is the default step size; NaN where the model has no bound from which it would follow, and 0 where it is
+// netRate.
 func sgdFreeRate(pub oracle.Public, obj Objective) float64 {
 	switch {
 	case len(pub.Initial) > 0 && pub.Classes > 0:

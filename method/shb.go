@@ -40,7 +40,9 @@ func (m SHB) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (
 	for _, rate := range m.rates(out.L, 5) {
 		m.Rate = rate
 		// The even noise of each number of steps, from bounds whose weights are 1 in all.
-		even := m.predictions(pub, price, func(steps int) (float64, []float64) { return 0, slices.Repeat([]float64{1}, steps) }, of)
+		even := m.predictions(pub, price, func(steps int) (float64, []float64) {
+			return 0, slices.Repeat([]float64{1}, steps)
+		}, of)
 		for _, beta := range []float64{0, 0.2, 0.4, 0.6, 0.8} {
 			h := schedule.HeavyBall{Convex: schedule.Convex{Mu: out.Mu, L: out.L}, Rate: rate, Beta: beta}
 			curve := make([]Prediction, 0, len(even))
@@ -75,8 +77,10 @@ func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 	})
 }
 
-// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are. shift is added to all margins.
-func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, shift float64, yield func(Step) bool) (Step, error) {
+// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are. shift is added to
+// all margins.
+func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, shift float64,
+	yield func(Step) bool) (Step, error) {
 	pub := o.Public()
 	noisy := m.ask(pub, 0).On(o)
 	noisy.Around(center, shift)

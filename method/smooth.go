@@ -9,7 +9,8 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// A Curve says where the bumps of a numeric column are among the parameters: first beside its linear feature, one after the other.
+// A Curve says where the bumps of a numeric column are among the parameters: first beside its linear feature, one after
+// the other.
 type Curve struct{ At, Bumps int }
 
 // fewestCurves is the number of columns from which on their bumps are smoothed: James and Stein's estimate needs three.
@@ -18,14 +19,16 @@ const fewestCurves = 3
 // Smooths says whether a run of m with such curves smooths them.
 func (m Auto) Smooths(pub oracle.Public, curves []Curve) bool {
 	g := m.Gradient
-	return !m.RawBumps && len(curves) >= fewestCurves && pub.OneMargin && pub.Classes == 2 && !g.Off && !g.Laplace && g.Clipping != ByValue && (g.Batch == 0 || g.Batch == pub.Rows)
+	return !m.RawBumps && len(curves) >= fewestCurves && pub.OneMargin && pub.Classes == 2 && !g.Off && !g.Laplace &&
+		g.Clipping != ByValue && (g.Batch == 0 || g.Batch == pub.Rows)
 }
 
-// Smooth takes from the output w of a finished run, a tail average, what its known noise adds to its curves. The weights of a
-// column's k bumps are written in an orthonormal basis of k shapes, from flat to wavy: a constant, a line, and cosines less what
-// they have of these. For each shape the coefficients of all columns with k bumps are brought closer to 0 by what noise adds to their
-// length (shrink). So a table of straight lines loses its waves, and one of curves keeps them. The noise of a coefficient is that of any
-// parameter, pulled back by the curvature that marginNoise counts on. This is post-processing.
+// Smooth takes from the output w of a finished run, a tail average, what its known noise adds to its curves. The
+// weights of a column's k bumps are written in an orthonormal basis of k shapes, from flat to wavy: a constant, a line,
+// and cosines less what they have of these. For each shape the coefficients of all columns with k bumps are brought
+// closer to 0 by what noise adds to their length (shrink). So a table of straight lines loses its waves, and one of
+// curves keeps them. The noise of a coefficient is that of any parameter, pulled back by the curvature that marginNoise
+// counts on. This is post-processing.
 func (m Auto) Smooth(w []float64, curves []Curve, pub oracle.Public, obj Objective, last Step) {
 	if !m.SmoothBumps || last.T < m.Steps {
 		return
@@ -64,7 +67,8 @@ func (m Auto) Smooth(w []float64, curves []Curve, pub oracle.Public, obj Objecti
 	}
 }
 
-// shapes is an orthonormal basis: a constant, a line, and cosines of more and more turns less what they have of the shapes before.
+// shapes is an orthonormal basis: a constant, a line, and cosines of more and more turns less what they have of the
+// shapes before.
 func shapes(k int) [][]float64 {
 	var all [][]float64
 	for turns := range k {

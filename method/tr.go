@@ -27,7 +27,9 @@ func (m TR) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, er
 		return d, d
 	}, 2)
 	if err == nil {
-		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event { return m.queries(pub).Cost(m.phase(noise, m.Steps)) })
+		err = calibrate(&m.Noise, terms, func(noise float64) privacy.Event {
+			return m.queries(pub).Cost(m.phase(noise, m.Steps))
+		})
 	}
 	return m, err
 }

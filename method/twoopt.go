@@ -28,7 +28,8 @@ const p4Share = 0.75
 func (p *Phases) configure(m *P4, c *Costs, q secondorder.Queries, terms Terms, bends float64) error {
 	switch {
 	case p.First < 0 || p.First > m.Steps:
-		return fmt.Errorf("first: found %d; write a whole number from 1 to %d, the steps of the second phase", p.First, m.Steps)
+		return fmt.Errorf("first: found %d; write a whole number from 1 to %d, the steps of the second phase", p.First,
+			m.Steps)
 	case !(p.Share >= 0 && p.Share < 1):
 		return fmt.Errorf("share: found %v; choose a number above 0 and below 1", p.Share)
 	case m.Noise != 0:

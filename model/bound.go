@@ -28,7 +28,8 @@ func (p *softmaxPass) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)
 	RowNorms(dst, p.view, 2)
 	r := p.residuals()
-	slack := math.Sqrt2 * (1 + float64(p.k+2)*0x1p-49) // above the rounding of K additions and of √2, and above GradNorm's slack
+	// above the rounding of K additions and of √2, and above GradNorm's slack
+	slack := math.Sqrt2 * (1 + float64(p.k+2)*0x1p-49)
 	for i, y := range p.y {
 		dst[i] = up(-r[y*p.n+i]*slack, dst[i])
 	}

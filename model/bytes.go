@@ -7,14 +7,14 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// Rows of bytes (data.Pixels): x_i = f_i·u_i with u_i = (v_i − m, one), bytes v_i less a center. Both products are those of
-// whole numbers, exact in any order; the center is a correction of rank one:
+// Rows of bytes (data.Pixels): x_i = f_i·u_i with u_i = (v_i − m, one), bytes v_i less a center. Both products are
+// those of whole numbers, exact in any order; the center is a correction of rank one:
 //
 //	z_ik = f_i·(Σ_j v_ij·w_kj − m·Σ_j w_kj + one·w_k,one)       with w_kj rounded to 15 digits of the largest
 //	Σ_i c_i·∇_k ℓ_i = Σ_i a_ik·u_i = Σ_i a_ik·v_i − m·Σ_i a_ik   with a_ik = c_i·f_i·r_ik truncated to the unit
 //
-// Rounded parameters move the margins, and so the gradient that is asked for: no more than another w would, so no bound on
-// a record rests on them.
+// Rounded parameters move the margins, and so the gradient that is asked for: no more than another w would, so no bound
+// on a record rests on them.
 
 // byteSpace is what a pass over rows of bytes needs.
 type byteSpace struct {
@@ -101,8 +101,8 @@ func (ws *Workspace) factored(c []float64, v data.View) []float64 {
 	return ws.bytes.factor
 }
 
-// addBytes adds Σ_i a_ik·u_i to the sums of k classes. The coefficients a[c·n+i], which it may change, are multiples of the unit, so
-// every number here is one of data.ByteStep·unit.
+// addBytes adds Σ_i a_ik·u_i to the sums of k classes. The coefficients a[c·n+i], which it may change, are multiples of
+// the unit, so every number here is one of data.ByteStep·unit.
 func (ws *Workspace) addBytes(dst, a []float64, k int, v data.View, unit float64) {
 	s, px, n, d := &ws.bytes, v.Pixels, v.Len(), v.Block.Dim
 	for len(s.weights) < k {

@@ -13,23 +13,26 @@ import (
 //	‖∇ℓ_i‖ = |s_i|·‖x_i − m‖,  ‖x_i − m‖² = ‖x_i‖² − 2⟨x_i, m⟩ + ‖m‖²
 //	Σ c_i ∇ℓ_i = Σ a_i·x_i − m·Σ a_i,  a_i = c_i·s_i
 //
-// AddGrad adds Σ a_i·x_i and keeps Σ a_i, which Taken hands out: the caller takes m·Σ a_i from the sum, once for all rows.
+// AddGrad adds Σ a_i·x_i and keeps Σ a_i, which Taken hands out: the caller takes m·Σ a_i from the sum, once for all
+// rows.
 type Center struct {
 	X      []float64 // m: multiples of the table's unit, of norm up to Bound
 	Square float64   // ‖m‖²
 	Bound  float64   // R: every row has ‖x‖₂ ≤ R; from 2⁻⁴⁰⁰ to 2⁴⁰⁰
 	Margin float64   // ⟨w, m⟩ at the pass's parameters
-	Known  []float64 // norms of the rows of a tile as an earlier pass over them found them, 0 for one that none has; nil: none are kept
+	// norms of the rows of a tile as an earlier pass over them found them, 0 for one that none has; nil: none are kept
+	Known []float64
 
 	taken float64
 }
 
-// leastNorm: norms of centered rows count as at least R/8. A row near the center so has no coefficient above 8·C/R, and sums of
-// a block stay exact (oracle/private/PROOFS.md#center).
+// leastNorm: norms of centered rows count as at least R/8. A row near the center so has no coefficient above 8·C/R, and
+// sums of a block stay exact (oracle/private/PROOFS.md#center).
 const leastNorm = 1. / 8
 
-// norms sets dst_i to the larger of ‖x_i − m‖₂, never understated, and R/8. Products of rows with m are sums of whole numbers
-// of unit², exact as each is below 2⁴⁰ in all; what the other additions round is below the 2⁻⁴⁹·R² that is added.
+// norms sets dst_i to the larger of ‖x_i − m‖₂, never understated, and R/8. Products of rows with m are sums of whole
+// numbers of unit², exact as each is below 2⁴⁰ in all; what the other additions round is below the 2⁻⁴⁹·R² that is
+// added.
 func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 	if p != 2 {
 		panic("model: norms of centered rows exist for p = 2")
@@ -62,15 +65,16 @@ func (c *Center) Taken() float64 {
 	return sum
 }
 
-// uncentered panics where a figure is asked of a pass over centered rows that is not one of gradients: a programmer error.
+// uncentered panics where a figure is asked of a pass over centered rows that is not one of gradients: a programmer
+// error.
 func (p *glmPass) uncentered() {
 	if p.center != nil {
 		panic("model: a center is taken from rows for gradients alone")
 	}
 }
 
-// AddRows adds Σ c_i·x_i to dst, with each c_i, a finite number, first truncated toward zero to a multiple of unit, a power of two.
-// The sum is exact, as the package comment says.
+// AddRows adds Σ c_i·x_i to dst, with each c_i, a finite number, first truncated toward zero to a multiple of unit, a
+// power of two. The sum is exact, as the package comment says.
 func AddRows(dst, c []float64, unit float64, v data.View, ws *Workspace) {
 	needLength("dst", len(dst), v.Block.Dim)
 	needLength("c", len(c), v.Len())

@@ -88,7 +88,8 @@ func imageShape(dims []int, dim int) (shape, error) {
 	if len(dims) == 2 || len(dims) == 3 {
 		s.height, s.width = dims[0], dims[1]
 	}
-	if s.height < 1 || s.width < 1 || s.channels < 1 || s.height > dim || s.width > dim || s.channels > dim || s.size() != dim {
+	if s.height < 1 || s.width < 1 || s.channels < 1 || s.height > dim || s.width > dim || s.channels > dim ||
+		s.size() != dim {
 		return s, fmt.Errorf("model: cnn takes images: found the shape %v for %d features per row; write rows, columns and, for several numbers a pixel, channels, whose product is the features, and no intercept", dims, dim)
 	}
 	return s, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// A conv is a convolution. Its parameters are a row of W for every filter, its weights in a window, then a bias b for every
-// filter. With A the windows of a record's image, a row for each position,
+// A conv is a convolution. Its parameters are a row of W for every filter, its weights in a window, then a bias b for
+// every filter. With A the windows of a record's image, a row for each position,
 //
 //	Z = A·Wᵀ + b
 //	∂ℓ/∂W = Δᵀ·A,  ∂ℓ/∂b = Σ_p δ_p   (R13)
@@ -136,7 +136,8 @@ func (c *convWorker[T]) forward(out, in []T, n int) {
 	repeat(out[:n*size], c.w[c.filters*c.taps():])
 	c.each(func(row, n int, windows []T) {
 		c.spread(windows, row, n)
-		kern.Gemm(false, true, n*size/c.filters, c.filters, c.taps(), windows, c.taps(), c.w, c.taps(), out[row*size:], c.filters)
+		kern.Gemm(false, true, n*size/c.filters, c.filters, c.taps(), windows, c.taps(), c.w, c.taps(), out[row*size:],
+			c.filters)
 	})
 }
 
@@ -149,7 +150,8 @@ func (c *convWorker[T]) backward(back, err []T) {
 	size, in := c.out().size(), c.in()
 	c.each(func(row, n int, windows []T) {
 		clear(windows)
-		kern.Gemm(false, false, n*size/c.filters, c.taps(), c.filters, err[row*size:], c.filters, c.w, c.taps(), windows, c.taps())
+		kern.Gemm(false, false, n*size/c.filters, c.taps(), c.filters, err[row*size:], c.filters, c.w, c.taps(), windows,
+			c.taps())
 		of := len(windows) / n
 		for i := range n {
 			image := back[(row+i)*in : (row+i+1)*in]
@@ -236,8 +238,8 @@ func (c *convWorker[T]) weigh(weights []float64, err, windows []T) []T {
 	return c.weighted
 }
 
-// addBound: ‖Δᵀ·(A, 1)‖ ≤ ‖Δ‖·‖(A, 1)‖_F, and no pixel is in more windows than overlap. The bound is one on sums of magnitudes,
-// too, so that roundings add a factor.
+// addBound: ‖Δᵀ·(A, 1)‖ ≤ ‖Δ‖·‖(A, 1)‖_F, and no pixel is in more windows than overlap. The bound is one on sums of
+// magnitudes, too, so that roundings add a factor.
 func (c *convWorker[T]) addBound(dst, delta []float64) {
 	c.figures = grow(c.figures, len(dst))
 	norms2(c.figures, c.a, c.in())
@@ -263,8 +265,8 @@ func finite[T number](bound float64) float64 {
 	return bound
 }
 
-// reach multiplies by a bound on the norm of what takes Δ to the image: Δ·W, of norm ‖W‖₂, then the sum over the windows that a pixel lies
-// in, of norm √overlap at most. For rounding see dense: overlap more additions.
+// reach multiplies by a bound on the norm of what takes Δ to the image: Δ·W, of norm ‖W‖₂, then the sum over the
+// windows that a pixel lies in, of norm √overlap at most. For rounding see dense: overlap more additions.
 func (c *convWorker[T]) reach(delta []float64) {
 	relative, least := rounding[T]()
 	if !c.normed {

@@ -55,8 +55,9 @@ func (d *denseLayer) start(norm float64) []Span {
 	return []Span{{d.rows * d.cols, math.Sqrt(d.gain) / norm}, {d.biases(), 0}}
 }
 
-// A denseWorker uses the gradient (a, 1)ᵀ·δ of a row with input a and error δ without forming it: its norm is ‖(a, 1)‖·‖δ‖
-// (R13, "ghost norms"), and a weighted sum of gradients is one matrix product. Of a bare layer read a for (a, 1).
+// A denseWorker uses the gradient (a, 1)ᵀ·δ of a row with input a and error δ without forming it: its norm is ‖(a,
+// 1)‖·‖δ‖ (R13, "ghost norms"), and a weighted sum of gradients is one matrix product. Of a bare layer read a for (a,
+// 1).
 type denseWorker[T number] struct {
 	*denseLayer
 	w, bias  []T
@@ -147,9 +148,9 @@ func (d *denseWorker[T]) addBound(dst, delta []float64) {
 	}
 }
 
-// reach multiplies by a bound on ‖W‖₂ (S-0b). A computed product δ·Wᵀ of n terms, in blocks, is off by γ·‖δ‖·‖W‖_F at most, γ = n
-// roundings to first order, and twice that where a fused product rounds twice: four times covers the other orders. Below the normal numbers each of its n·m
-// roundings may be off by the least number.
+// reach multiplies by a bound on ‖W‖₂ (S-0b). A computed product δ·Wᵀ of n terms, in blocks, is off by γ·‖δ‖·‖W‖_F at
+// most, γ = n roundings to first order, and twice that where a fused product rounds twice: four times covers the other
+// orders. Below the normal numbers each of its n·m roundings may be off by the least number.
 func (d *denseWorker[T]) reach(delta []float64) {
 	relative, least := rounding[T]()
 	if !d.normed {
@@ -168,7 +169,8 @@ func (d *denseWorker[T]) reach(delta []float64) {
 }
 
 // addGrad has the inputs as whole numbers of s·netUnit and the errors as multiples of unit·netUnit, once the factors
-// have been moved; plain, as they are. The power of two s is above both ‖(a, 1)‖ and 1, also of a bare layer: a smaller one could underflow.
+// have been moved; plain, as they are. The power of two s is above both ‖(a, 1)‖ and 1, also of a bare layer: a smaller
+// one could underflow.
 func (d *denseWorker[T]) addGrad(dst, c []float64, unit float64) {
 	n, in, out := len(c), d.rows, d.cols
 	side := kern.Padded(out)

@@ -27,16 +27,17 @@ const MaxFileBytes = 512 << 20
 // A File is a trained model with what its user needs to apply it and to know
 // what it promises. Everything in it is public: it follows from what the private oracle released.
 type File struct {
-	Format    string          `json:"format"`              // FileFormat
-	Model     string          `json:"model"`               // a name that New knows
-	Dim       int             `json:"dim"`                 // features per encoded row, intercept included
-	NormBound float64         `json:"norm_bound"`          // every row is brought to ‖x‖₂ ≤ NormBound
-	Config    Config          `json:"-"`                   // its fields stand here in the file; nil: all are left free
-	Shape     []int           `json:"shape,omitempty"`     // of rows that are images, where the model needs it
-	Classes   []string        `json:"classes,omitempty"`   // by class index; none for a numeric label
-	Features  []string        `json:"features,omitempty"`  // names of the encoded features; none, or Dim of them
-	W         []float64       `json:"w"`                   // parameters, all finite
-	Offset    float64         `json:"offset,omitempty"`    // is added to every margin: of the center of rows, the mean label, a class that stands in
+	Format    string    `json:"format"`             // FileFormat
+	Model     string    `json:"model"`              // a name that New knows
+	Dim       int       `json:"dim"`                // features per encoded row, intercept included
+	NormBound float64   `json:"norm_bound"`         // every row is brought to ‖x‖₂ ≤ NormBound
+	Config    Config    `json:"-"`                  // its fields stand here in the file; nil: all are left free
+	Shape     []int     `json:"shape,omitempty"`    // of rows that are images, where the model needs it
+	Classes   []string  `json:"classes,omitempty"`  // by class index; none for a numeric label
+	Features  []string  `json:"features,omitempty"` // names of the encoded features; none, or Dim of them
+	W         []float64 `json:"w"`                  // parameters, all finite
+	// is added to every margin: of the center of rows, the mean label, a class that stands in
+	Offset    float64         `json:"offset,omitempty"`
 	Schema    json.RawMessage `json:"schema,omitempty"`    // the schema that encodes a record
 	Guarantee json.RawMessage `json:"guarantee,omitempty"` // what training promised
 	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
@@ -46,9 +47,11 @@ type File struct {
 	// Threshold names one of two classes, and from which probability on it is predicted; none: the more probable one is.
 	Threshold map[string]float64 `json:"threshold,omitempty"`
 
-	// MarginFactor is what predictions multiply margins by, where a model of two classes has one, above 0 and at most 1; none: 1.
+	// MarginFactor is what predictions multiply margins by, where a model of two classes has one, above 0 and at most 1;
+	// none: 1.
 	MarginFactor float64 `json:"margin_factor,omitempty"`
-	// Noise is at most the standard deviation of the noise of training in each number of W, where it is known; 0: it is not.
+	// Noise is at most the standard deviation of the noise of training in each number of W, where it is known; 0: it is
+	// not.
 	Noise float64 `json:"noise,omitempty"`
 }
 
@@ -109,12 +112,14 @@ func (f *File) New() (Model, error) {
 	if f.Format != FileFormat {
 		return nil, fmt.Errorf("format is %q, want %q", f.Format, FileFormat)
 	}
-	m, err := New(f.Model, Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Shape: f.Shape, Config: f.Config})
+	m, err := New(f.Model,
+		Options{Dim: f.Dim, Classes: len(f.Classes), NormBound: f.NormBound, Shape: f.Shape, Config: f.Config})
 	if err != nil {
 		return nil, err
 	}
 	if f.Dim > MaxFileBytes || len(f.W) != m.Dim() {
-		return nil, fmt.Errorf("w has %d parameters, but %s with %d features and %d classes needs %d", len(f.W), f.Model, f.Dim, len(f.Classes), m.Dim())
+		return nil, fmt.Errorf("w has %d parameters, but %s with %d features and %d classes needs %d", len(f.W), f.Model,
+			f.Dim, len(f.Classes), m.Dim())
 	}
 	for i, v := range f.W {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -165,14 +170,15 @@ func CheckThreshold(t map[string]float64, classes []string, facts Facts) error {
 	}
 	for name, at := range t {
 		if len(t) > 1 || !slices.Contains(classes, name) || !(at > 0 && at < 1) {
-			return fmt.Errorf("found %v for %q; write a number above 0 and below 1, for one of the classes %s and %s", at, name, classes[0], classes[1])
+			return fmt.Errorf("found %v for %q; write a number above 0 and below 1, for one of the classes %s and %s", at, name,
+				classes[0], classes[1])
 		}
 	}
 	return nil
 }
 
-// Decide returns the index of the class that is predicted for a record with the probabilities p: by the threshold, or else of the
-// largest, the first among equals.
+// Decide returns the index of the class that is predicted for a record with the probabilities p: by the threshold, or
+// else of the largest, the first among equals.
 func Decide(p []float64, threshold map[string]float64, classes []string) int {
 	for name, at := range threshold {
 		return DecideAt(p, slices.Index(classes, name), at)

@@ -45,8 +45,8 @@ func (m *glm) Name() string { return m.name }
 func (m *glm) Dim() int     { return m.features }
 func (m *glm) Facts() Facts { return m.facts }
 
-// WithOffset is the model whose margins are larger by a public number: that of rows less a center, for rows as they are.
-// Only models with Facts.Centered have it.
+// WithOffset is the model whose margins are larger by a public number: that of rows less a center, for rows as they
+// are. Only models with Facts.Centered have it.
 func WithOffset(m Model, offset float64) (Model, error) {
 	if offset == 0 {
 		return m, nil

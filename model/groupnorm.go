@@ -201,9 +201,9 @@ func (g *groupNormWorker[T]) addBound(dst, delta []float64) {
 	}
 }
 
-// reach multiplies by the greatest |1 + γ|·max(1, ‖x̂‖²/m)/√(v + ε) of all groups, m their members: e − mean e is a projection, and
-// less x̂x̂ᵀ/m it is a symmetric matrix with eigenvalues from −‖x̂‖²/m to 1, whatever rounding made of x̂. The arithmetic is in float64, of m
-// terms: 2⁻²⁰ covers it; then back is rounded.
+// reach multiplies by the greatest |1 + γ|·max(1, ‖x̂‖²/m)/√(v + ε) of all groups, m their members: e − mean e is a
+// projection, and less x̂x̂ᵀ/m it is a symmetric matrix with eigenvalues from −‖x̂‖²/m to 1, whatever rounding made of
+// x̂. The arithmetic is in float64, of m terms: 2⁻²⁰ covers it; then back is rounded.
 func (g *groupNormWorker[T]) reach(delta []float64) {
 	relative, least := rounding[T]()
 	size, ch, each := g.in(), g.image.channels, g.image.channels/g.groups

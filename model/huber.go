@@ -8,14 +8,16 @@ import (
 	"github.com/sottodp/sotto/model/margin"
 )
 
-// Huber regression of a numeric label, for labels of which some lie far off (Huber 1964). With e = z − y and width h > 0:
+// Huber regression of a numeric label, for labels of which some lie far off (Huber 1964). With e = z − y and width
+// h > 0:
 //
 //	φ(z, y) = ½e²          |e| ≤ h
 //	        = h(|e| − ½h)  |e| > h
 //	s = max(−h, min(h, e)),  |s| ≤ h
 //	∂s/∂z = 1 where |e| ≤ h, else 0
 //
-// |s| = min(h, √(2φ)) is a function of the loss alone. Unlike that of linear regression the gradient is bounded, by h·R.
+// |s| = min(h, √(2φ)) is a function of the loss alone. Unlike that of linear regression the gradient is bounded, by
+// h·R.
 type huber struct{ h float64 }
 
 // Huber is the configuration of Huber regression.
@@ -23,7 +25,9 @@ type Huber struct {
 	Width float64 `yaml:"width" json:"width,omitempty" type:"number" default:"half the label's scale, or a tenth of its range" doc:"error beyond which the loss grows linearly, in the label's unit"`
 }
 
-var huberEntry = Entry{Name: "huber", About: "linear regression by the Huber loss, for labels of which some lie far off", Label: Number, Config: Huber{}, Small: Huber{Width: 1}, Margin: margin.Words{What: "prediction"}}
+var huberEntry = Entry{Name: "huber",
+	About: "linear regression by the Huber loss, for labels of which some lie far off", Label: Number, Config: Huber{},
+	Small: Huber{Width: 1}, Margin: margin.Words{What: "prediction"}}
 
 // Choose sets the width.
 func (c Huber) Choose(opt Options) Config {

@@ -21,7 +21,8 @@ type HuberSVM struct {
 	Width float64 `yaml:"width" json:"width,omitempty" type:"number" default:"0.5" doc:"half-width of the rounded corner"`
 }
 
-var huberSVMEntry = Entry{Name: "huber-svm", About: "support vector machine with a rounded hinge", Label: TwoClasses, Config: HuberSVM{}, Margin: margin.Words{What: "margin w·x"}}
+var huberSVMEntry = Entry{Name: "huber-svm", About: "support vector machine with a rounded hinge", Label: TwoClasses,
+	Config: HuberSVM{}, Margin: margin.Words{What: "margin w·x"}}
 
 func (c HuberSVM) New(opt Options) (Model, error) {
 	if err := needTwo("huber-svm", opt.Classes); err != nil {
@@ -40,7 +41,8 @@ func (c HuberSVM) New(opt Options) (Model, error) {
 		start = (h + 1) * (h + 1) / (4 * h)
 	}
 	return &glm{name: "huber-svm", features: opt.Dim, classes: 2, link: rounded{h}, facts: Facts{
-		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Centered: true, OneMargin: true, Curved: true, Coded: true, Start: start,
+		NormBound: r, Lipschitz: r, Smooth: r * r / (2 * h), HessLipschitz: math.Inf(1), Convex: true, Centered: true,
+		OneMargin: true, Curved: true, Coded: true, Start: start,
 	}}, nil
 }
 

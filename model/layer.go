@@ -41,9 +41,9 @@ type worker[T number] interface {
 	// backward takes err = ∂ℓ/∂out and sets back = ∂ℓ/∂in. The first layer has back = nil and only
 	// keeps err. In place back is err.
 	backward(back, err []T)
-	// addNorm adds the norm of the layer's gradient to those of the layers before: dst_i becomes
-	// √(dst_i² + part²) for p = 2, dst_i + part for p = 1. The part is never below the norm of what addGrad adds for c_i = 1, in exact
-	// arithmetic but for factors of 1 + 2⁻⁵⁰ that the caller covers. It is NaN or +Inf where a figure is not finite.
+	// addNorm adds the norm of the layer's gradient to those of the layers before: dst_i becomes √(dst_i² + part²) for p =
+	// 2, dst_i + part for p = 1. The part is never below the norm of what addGrad adds for c_i = 1, in exact arithmetic
+	// but for factors of 1 + 2⁻⁵⁰ that the caller covers. It is NaN or +Inf where a figure is not finite.
 	addNorm(dst []float64, p int)
 	// addGrad is Pass.AddGrad for the layer's parameters: exact sums of multiples of unit·netUnit, of which a row's
 	// are entry by entry no longer than its c_i·∂ℓ_i/∂w as computed.

@@ -17,7 +17,8 @@ type linear struct{}
 // Linear is the configuration of linear regression, which has no field.
 type Linear struct{}
 
-var linearEntry = Entry{Name: "linear", About: "linear regression by least squares", Label: Number, Config: Linear{}, Margin: margin.Words{What: "prediction"}}
+var linearEntry = Entry{Name: "linear", About: "linear regression by least squares", Label: Number, Config: Linear{},
+	Margin: margin.Words{What: "prediction"}}
 
 func (Linear) New(opt Options) (Model, error) {
 	if err := needNumber("linear", opt.Classes); err != nil {
@@ -25,7 +26,8 @@ func (Linear) New(opt Options) (Model, error) {
 	}
 	r := opt.NormBound
 	return &glm{name: "linear", features: opt.Dim, link: linear{}, facts: Facts{
-		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true, Centered: true, Shifted: true, Curved: true, Bounded: true, Start: math.Inf(1),
+		NormBound: r, Lipschitz: math.Inf(1), Smooth: r * r, HessLipschitz: 0, Convex: true, Centered: true, Shifted: true,
+		Curved: true, Bounded: true, Start: math.Inf(1),
 	}}, nil
 }
 

@@ -27,7 +27,8 @@ func (Logistic) New(opt Options) (Model, error) {
 	r := opt.NormBound
 	return &glm{name: "logistic", features: opt.Dim, classes: 2, link: logistic{}, facts: Facts{
 		NormBound: r, Lipschitz: r, Smooth: r * r / 4, HessLipschitz: r * r * r / (6 * math.Sqrt(3)),
-		Convex: true, Centered: true, OneMargin: true, Probabilities: true, Curved: true, Bounded: true, Coded: true, Start: math.Ln2,
+		Convex: true, Centered: true, OneMargin: true, Probabilities: true, Curved: true, Bounded: true, Coded: true,
+		Start: math.Ln2,
 	}}, nil
 }
 

@@ -91,9 +91,9 @@ type CurvedPass interface {
 // A BoundedPass bounds gradients by losses, for value clipping.
 type BoundedPass interface {
 	Pass
-	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and the row's norm
-	// alone for a model whose margins are linear in w; a network's may use the row's activations, too. It is never below GradNorm for p = 2, up to rounding that
-	// GradBound covers. A row without a finite gradient gets NaN or +Inf.
+	// GradBound sets dst[i] to a bound on ‖∇ℓ_i‖₂ that is a function of ℓ_i, w and the row's norm alone for a model whose
+	// margins are linear in w; a network's may use the row's activations, too. It is never below GradNorm for p = 2, up to
+	// rounding that GradBound covers. A row without a finite gradient gets NaN or +Inf.
 	GradBound(dst []float64)
 }
 
@@ -110,13 +110,13 @@ type Facts struct {
 	OneMargin     bool    // ℓ is a function of ⟨w, x⟩, monotone for each label
 	// Curved: every Pass is a CurvedPass, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too.
 	Curved bool
-	// Unit is what the sums of AddGrad are multiples of, over its unit: 0 for the table's own Unit. Where it is above 0 the
-	// model scales its rows: each entry of c_i·∇ℓ_i is one coefficient times a number of at most 1.
+	// Unit is what the sums of AddGrad are multiples of, over its unit: 0 for the table's own Unit. Where it is above 0
+	// the model scales its rows: each entry of c_i·∇ℓ_i is one coefficient times a number of at most 1.
 	Unit float64
 	// Layers: where it is above 0, every Pass is a LayeredPass of as many parts.
 	Layers int
-	// Coded: views of rows of bytes or of 16-bit numbers are taken (data.Pixels, data.Short), and AddGrad's coefficients are those
-	// of the whole-number rows: a row's factor times c_i·ℓ'_i.
+	// Coded: views of rows of bytes or of 16-bit numbers are taken (data.Pixels, data.Short), and AddGrad's coefficients
+	// are those of the whole-number rows: a row's factor times c_i·ℓ'_i.
 	Coded bool
 	// Centered: Workspace.Center is taken from the rows.
 	Centered bool
@@ -147,8 +147,8 @@ type Options struct {
 	Config     Config    // nil: the model's own with every field left free
 }
 
-// A Config is the configuration of a model: a struct whose exported fields are the model's own fields of a spec's block model, of run.json
-// and of model.json. Its zero value leaves all of them free. Each field has the tags
+// A Config is the configuration of a model: a struct whose exported fields are the model's own fields of a spec's block
+// model, of run.json and of model.json. Its zero value leaves all of them free. Each field has the tags
 //
 //	yaml, json   its name, the same in both
 //	type         what a person writes, as in "number above 0"
@@ -161,7 +161,8 @@ type Config interface {
 	New(opt Options) (Model, error)
 }
 
-// A Chooser is a Config that chooses what a new run left free by public facts. A run that goes on has its configuration.
+// A Chooser is a Config that chooses what a new run left free by public facts. A run that goes on has its
+// configuration.
 type Chooser interface {
 	Choose(opt Options) Config
 }
@@ -184,7 +185,8 @@ type Entry struct {
 	Label  Label  // what it needs; networks, which take numbers, too, have classes
 	Config Config // its zero value: every field left free
 
-	Margin margin.Words // what ⟨w, x⟩ is, for pages that show what each column does to it; empty where a model has no such margin
+	// what ⟨w, x⟩ is, for pages that show what each column does to it; empty where a model has no such margin
+	Margin margin.Words
 
 	// Small is a configuration for tests and audits, of rows of Images numbers, where the zero value is refused.
 	Small Config
@@ -195,8 +197,8 @@ type Entry struct {
 var models = registry.New("model", func(e Entry) (string, any) { return e.Name, e.Config },
 	logisticEntry, linearEntry, huberEntry, poissonEntry, svmEntry, huberSVMEntry, softmaxEntry, mlpEntry, cnnEntry)
 
-// Register adds a model, also from another module, before anything reads the registry: in main
-// before cli.Main, or in init. It panics where the name is taken or not in lower case, where the configuration is not a struct, and once the
+// Register adds a model, also from another module, before anything reads the registry: in main before cli.Main, or in
+// init. It panics where the name is taken or not in lower case, where the configuration is not a struct, and once the
 // registry was read. What the model's Facts and GradNorm claim is part of the proof of privacy.
 func Register(e Entry) {
 	models.Register(e)

@@ -21,15 +21,14 @@ import (
 //
 // # Exact sums
 //
-// With a unit, each layer's sum is made exact as that of a linear model. Of a dense layer, let s_i be the least
-// power of two above ‖(a_i, 1)‖, as computed. Activations over s_i are truncated toward zero to multiples of
-// netUnit, and c_i·s_i·δ_i to multiples of unit. Both only get shorter, entry by
-// entry, so that every entry of c_i·(a_i, 1)ᵀ·δ_i does, and the clip bound holds for the
-// products, which are multiples of unit·netUnit and at most the clip norm in size. Rows go forward and back in float32, or
-// float64 where its configuration says so; norms, clip weights and sums are of float64. What the network computes
-// of a row depends on that row and w alone. So the
-// gradient of a row is that of the rounded activations and errors, not of ideal ones;
-// what the guarantee needs is only that it is a function of the row, and its norm bounded.
+// With a unit, each layer's sum is made exact as that of a linear model. Of a dense layer, let s_i be the least power
+// of two above ‖(a_i, 1)‖, as computed. Activations over s_i are truncated toward zero to multiples of netUnit, and
+// c_i·s_i·δ_i to multiples of unit. Both only get shorter, entry by entry, so that every entry of c_i·(a_i, 1)ᵀ·δ_i
+// does, and the clip bound holds for the products, which are multiples of unit·netUnit and at most the clip norm in
+// size. Rows go forward and back in float32, or float64 where its configuration says so; norms, clip weights and sums
+// are of float64. What the network computes of a row depends on that row and w alone. So the gradient of a row is that
+// of the rounded activations and errors, not of ideal ones; what the guarantee needs is only that it is a function of
+// the row, and its norm bounded.
 type network struct {
 	name    string
 	layers  []layer
@@ -81,7 +80,8 @@ type MLP struct {
 	InputScale float64  `yaml:"input_scale" json:"input_scale,omitempty" type:"number above 0" default:"√d/R" doc:"what rows of d numbers and norm R are multiplied by first"`
 }
 
-var mlpEntry = Entry{Name: "mlp", About: "network of dense layers", Label: SomeClasses, Config: MLP{}, Small: MLP{Layers: []string{"4 tanh", "3 relu"}}, Net: true}
+var mlpEntry = Entry{Name: "mlp", About: "network of dense layers", Label: SomeClasses, Config: MLP{},
+	Small: MLP{Layers: []string{"4 tanh", "3 relu"}}, Net: true}
 
 // netFields are those that networks share. An InputScale of 0 is 1, as in runs of earlier versions.
 type netFields struct {
@@ -101,12 +101,14 @@ func (c netFields) check(name, example string, norm float64) error {
 	case c.start != "" && c.start != he && c.start != pytorch:
 		return fmt.Errorf("model: start: found %q; choose %s (the default) or %s", c.start, he, pytorch)
 	case !(s >= 0) || math.IsInf(s*norm, 1) || s != 0 && s*norm == 0:
-		return fmt.Errorf("model: input_scale: found %v; choose a number above 0 by which rows of norm %v stay finite", s, norm)
+		return fmt.Errorf("model: input_scale: found %v; choose a number above 0 by which rows of norm %v stay finite", s,
+			norm)
 	}
 	return nil
 }
 
-// inputScale is that of a network where it is left free: numbers of a row of the largest norm then have a size of about 1.
+// inputScale is that of a network where it is left free: numbers of a row of the largest norm then have a size of about
+// 1.
 func inputScale(given float64, opt Options) float64 {
 	return cmp.Or(given, math.Sqrt(float64(opt.Dim))/opt.NormBound)
 }
@@ -139,9 +141,11 @@ func (c MLP) New(opt Options) (Model, error) {
 func newNetwork(name string, own netFields, opt Options, layers []layer) (Model, error) {
 	last := layers[len(layers)-1].out().size()
 	layers = append(layers, &denseLayer{last, max(1, opt.Classes), heGain(ident), own.biasFree})
-	m := &network{name: name, layers: layers, classes: opt.Classes, double: own.compute == double, torch: own.start == pytorch, scale: cmp.Or(own.scale, 1), offset: []int{0}}
+	m := &network{name: name, layers: layers, classes: opt.Classes, double: own.compute == double,
+		torch: own.start == pytorch, scale: cmp.Or(own.scale, 1), offset: []int{0}}
 	for i, l := range layers {
-		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams { // a product of such does not overflow
+		// a product of such does not overflow
+		if l.in() > maxParams || l.out().size() > maxParams || m.offset[i]+l.params() > maxParams {
 			return nil, fmt.Errorf("model: %s: more than %d parameters; use fewer or narrower layers", name, int(maxParams))
 		}
 		m.offset = append(m.offset, m.offset[i]+l.params())
@@ -507,8 +511,8 @@ func (p *netPass[T]) cover(dst []float64) {
 	}
 }
 
-// GradBound follows from the norm of δ_L, at most √2·(1 − e^−ℓ) or √(2ℓ), and the layers' reach: for dense layers
-// ‖δ_L‖ times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂². It needs no backward pass, and only the norms of the layers
+// GradBound follows from the norm of δ_L, at most √2·(1 − e^−ℓ) or √(2ℓ), and the layers' reach: for dense layers ‖δ_L‖
+// times the root of Σ_l ‖(a_{l−1}, 1)‖²·Π_{j>l} ‖W_j‖₂². It needs no backward pass, and only the norms of the layers
 // after the first (S-0b).
 func (p *netPass[T]) GradBound(dst []float64) {
 	needLength("dst", len(dst), p.n)

@@ -29,7 +29,8 @@ func parsePool(text string, image shape) ([]layer, error) {
 			return []layer{&pool{w, words[0] == "mean"}}, nil
 		}
 	}
-	return nil, fmt.Errorf("model: layers: found %q: %s; write max or mean, window, then stride, as in max 2x2 stride 1", text, why)
+	return nil, fmt.Errorf("model: layers: found %q: %s; write max or mean, window, then stride, as in max 2x2 stride 1",
+		text, why)
 }
 
 func (p *pool) in() int              { return p.image.size() }
@@ -124,8 +125,8 @@ func (p *poolWorker[T]) addNorm([]float64, int)            {}
 func (p *poolWorker[T]) addGrad(_, _ []float64, _ float64) {}
 func (p *poolWorker[T]) addBound(_, _ []float64)           {}
 
-// reach: a pixel gets the sum of overlap errors at most, each of which goes to one pixel of its window, so that ‖back‖² ≤ overlap·‖δ‖²; or,
-// for the mean of k pixels, to all of them over k, ‖back‖² ≤ overlap·k·‖δ‖²/k².
+// reach: a pixel gets the sum of overlap errors at most, each of which goes to one pixel of its window, so that ‖back‖²
+// ≤ overlap·‖δ‖²; or, for the mean of k pixels, to all of them over k, ‖back‖² ≤ overlap·k·‖δ‖²/k².
 func (p *poolWorker[T]) reach(delta []float64) {
 	relative, least := rounding[T]()
 	square := p.overlap()

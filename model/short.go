@@ -7,8 +7,8 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 )
 
-// Rows of 16-bit numbers (data.Short): x_i = f_i·v_i with whole numbers v_i and f_i, a power of two. Both products are those of
-// whole numbers, exact in any order:
+// Rows of 16-bit numbers (data.Short): x_i = f_i·v_i with whole numbers v_i and f_i, a power of two. Both products are
+// those of whole numbers, exact in any order:
 //
 //	z_ik = f_i·Σ_j v_ij·w_kj               with w_kj rounded to 15 digits of the largest
 //	Σ_i c_i·∇_k ℓ_i = u·Σ_i a_ik·v_i       with a_ik = c_i·(f_i/u)·r_ik truncated to the unit, u the unit of the table
@@ -54,8 +54,8 @@ func shortSizes(dst []float64, v data.View) {
 	}
 }
 
-// addShorts adds u·Σ_i a_ik·v_i to the sums of k classes. The coefficients a[c·n+i], which it may change, are multiples of the
-// unit, so every number here is one of u·unit.
+// addShorts adds u·Σ_i a_ik·v_i to the sums of k classes. The coefficients a[c·n+i], which it may change, are multiples
+// of the unit, so every number here is one of u·unit.
 func (ws *Workspace) addShorts(dst, a []float64, k int, v data.View, unit float64) {
 	s, n, d, stride := &ws.short, v.Len(), v.Block.Dim, v.Short.Stride
 	for len(s.weights) < k {

@@ -36,7 +36,8 @@ const tile = 32
 // Softmax is the configuration of softmax regression, which has no field.
 type Softmax struct{}
 
-var softmaxEntry = Entry{Name: "softmax", About: "softmax regression of two or more classes", Label: SomeClasses, Config: Softmax{}}
+var softmaxEntry = Entry{Name: "softmax", About: "softmax regression of two or more classes", Label: SomeClasses,
+	Config: Softmax{}}
 
 func (Softmax) New(opt Options) (Model, error) {
 	if opt.Classes == 0 {
@@ -233,7 +234,8 @@ func (p *softmaxPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), p.n)
 	RowNorms(dst, p.view, norm)
 	r, n := p.residuals(), p.n
-	slack := 1 + float64(p.k)*0x1p-50 // above the rounding of K additions of squares and a root, or K hypotenuses of 2 ulp each
+	// above the rounding of K additions of squares and a root, or K hypotenuses of 2 ulp each
+	slack := 1 + float64(p.k)*0x1p-50
 	p.sum = grow(p.sum, n)
 	clear(p.sum)
 	for k := range p.k {

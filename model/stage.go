@@ -3,8 +3,9 @@ package model
 // A Stage is one step from an encoded row to a model's margins, for programs other than Sotto. Numbers of an image are
 // in row order, with the channels of a pixel side by side.
 type Stage struct {
-	// Kind is "scale", every number times W[0]; "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max" or "mean" of
-	// windows; or "group", a normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵ added to the variance, then W·x + B.
+	// Kind is "scale", every number times W[0]; "dense", x·W + B; "relu", "tanh" or "exp", of each number; "conv"; "max"
+	// or "mean" of windows; or "group", a normalization to mean 0 and variance 1 over each group of channels, with 10⁻⁵
+	// added to the variance, then W·x + B.
 	Kind    string
 	In, Out int       // dense: numbers before and after
 	W       []float64 // dense: In×Out, row after row; conv: Out windows; group: one for each channel
@@ -89,7 +90,8 @@ func stageOf(l layer, w []float64) Stage {
 
 // stage is one of that kind with the window's numbers.
 func (w window) stage(kind string) Stage {
-	return Stage{Kind: kind, Image: w.image.dims(), Window: [2]int{w.height, w.width}, Stride: [2]int{w.down, w.right}, Pad: [2]int{w.pad, w.pad}}
+	return Stage{Kind: kind, Image: w.image.dims(), Window: [2]int{w.height, w.width}, Stride: [2]int{w.down, w.right},
+		Pad: [2]int{w.pad, w.pad}}
 }
 
 func (s shape) dims() [3]int { return [3]int{s.height, s.width, s.channels} }

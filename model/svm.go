@@ -15,7 +15,8 @@ type hinge struct{}
 // SVM is the configuration of the support vector machine, which has no field.
 type SVM struct{}
 
-var svmEntry = Entry{Name: "svm", About: "support vector machine, by the hinge loss", Label: TwoClasses, Config: SVM{}, Margin: margin.Words{What: "margin w·x"}}
+var svmEntry = Entry{Name: "svm", About: "support vector machine, by the hinge loss", Label: TwoClasses, Config: SVM{},
+	Margin: margin.Words{What: "margin w·x"}}
 
 func (SVM) New(opt Options) (Model, error) {
 	if err := needTwo("svm", opt.Classes); err != nil {

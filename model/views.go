@@ -12,8 +12,8 @@ type ViewedPass interface {
 	Pass
 	// MeanNorm sets dst[r] to the ℓ2 norm of the mean gradient of record r, as GradNorm does to a row's. k divides Len.
 	MeanNorm(dst []float64, k int)
-	// AddMean adds Σ c_r·g_r, g_r the mean gradients, to dst. With a unit each entry of c_r·g_r is truncated toward zero to a multiple of
-	// unit·Facts.Unit.
+	// AddMean adds Σ c_r·g_r, g_r the mean gradients, to dst. With a unit each entry of c_r·g_r is truncated toward zero
+	// to a multiple of unit·Facts.Unit.
 	AddMean(dst, c []float64, k int, unit float64)
 }
 

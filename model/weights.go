@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Class weights: the loss of a record of class k is a_k·ℓ, a_k its weight over the largest one. So 0 < a_k ≤ 1, and as the factor
-// depends on the record alone, every bound on ℓ, its gradient or its Hessian over all records is one on a_k·ℓ: no bound of
-// Facts changes (oracle/private/PROOFS.md#class-weights). Only the ratios of weights matter.
+// Class weights: the loss of a record of class k is a_k·ℓ, a_k its weight over the largest one. So 0 < a_k ≤ 1, and as
+// the factor depends on the record alone, every bound on ℓ, its gradient or its Hessian over all records is one on
+// a_k·ℓ: no bound of Facts changes (oracle/private/PROOFS.md#class-weights). Only the ratios of weights matter.
 
 // leastWeight is how much smaller than the largest a weight may be.
 const leastWeight = 1e-8

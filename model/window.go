@@ -38,7 +38,8 @@ func parseWindow(words []string, image shape, stride int) (w window, rest []stri
 		words = words[2:]
 	}
 	if w.height > image.height+2*w.pad || w.width > image.width+2*w.pad {
-		return w, nil, fmt.Errorf("a window of %dx%d is larger than the image of %dx%d with %d pixels around it", w.height, w.width, image.height, image.width, w.pad)
+		return w, nil, fmt.Errorf("a window of %dx%d is larger than the image of %dx%d with %d pixels around it", w.height,
+			w.width, image.height, image.width, w.pad)
 	}
 	if w.pad >= w.height || w.pad >= w.width {
 		return w, nil, fmt.Errorf("pad %d leaves windows of %dx%d without a pixel of the image", w.pad, w.height, w.width)

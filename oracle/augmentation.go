@@ -6,8 +6,9 @@ import (
 )
 
 // Augmentation replaces the gradient of an image by the mean gradient of several views of it (augmentation
-// multiplicity, De et al. 2022). The first view is the image. The others are shifted cyclically by up to Shift pixels each way, and
-// Flip mirrors half of them. The number of the batch alone decides the views; they are the same for all records. A view is an order of the same numbers, so its norm is the image's. The zero value uses the image alone.
+// multiplicity, De et al. 2022). The first view is the image. The others are shifted cyclically by up to Shift pixels
+// each way, and Flip mirrors half of them. The number of the batch alone decides the views; they are the same for all
+// records. A view is an order of the same numbers, so its norm is the image's. The zero value uses the image alone.
 type Augmentation struct {
 	Count int // of each record; 0 and 1: the image alone
 	Shift int
@@ -32,8 +33,9 @@ func (v Augmentation) Validate() error {
 	return nil
 }
 
-// Of are the views in batch number batch of an image of that shape: rows, columns, and numbers beside each other at a point. Number j
-// of view k is number Of[k][j] of the image. A record's numbers behind those of the image stay where they are.
+// Of are the views in batch number batch of an image of that shape: rows, columns, and numbers beside each other at a
+// point. Number j of view k is number Of[k][j] of the image. A record's numbers behind those of the image stay where
+// they are.
 func (v Augmentation) Of(shape []int, batch int) ([][]int32, error) {
 	if err := v.Validate(); err != nil || v.Count < 2 {
 		return nil, err

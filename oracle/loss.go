@@ -9,19 +9,19 @@ import (
 	"github.com/sottodp/sotto/privacy/mech"
 )
 
-// Loss asks for the mean loss at given parameters: Σ_i [ℓ_i(w)]_0^c plus noise, divided by the
-// sampler's public size. A record's part lies between 0 and c, so the sensitivity is c, under either relation, but where Signed.
+// Loss asks for the mean loss at given parameters: Σ_i [ℓ_i(w)]_0^c plus noise, divided by the sampler's public size. A
+// record's part lies between 0 and c, so the sensitivity is c, under either relation, but where Signed.
 //
-// With Labels it asks for labels instead, each by how far it is above Public.LabelMin: what it costs, by the absolute error, to predict
-// the least label for every record. What is asked at counts for nothing then.
+// With Labels it asks for labels instead, each by how far it is above Public.LabelMin: what it costs, by the absolute
+// error, to predict the least label for every record. What is asked at counts for nothing then.
 type Loss struct {
 	Bound float64 // c, of one record's loss; 0: none, lab only
 	Noise mech.Additive
 	// Wrong asks for the 0-1 loss of a model with one margin for two classes: 1 where the class is not the margin's, with
 	// c = 1. It is asked with the parameters and one number more, which is added to every margin.
 	Wrong bool
-	// Signed, with Wrong, counts ½ for a wrong answer and −½ for a right one, with c = ½: a record that comes or goes then moves the sum by
-	// half as much, and one that is replaced by as much.
+	// Signed, with Wrong, counts ½ for a wrong answer and −½ for a right one, with c = ½: a record that comes or goes then
+	// moves the sum by half as much, and one that is replaced by as much.
 	Signed bool
 	// Labels asks for labels instead, as above.
 	Labels bool

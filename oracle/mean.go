@@ -41,8 +41,8 @@ func (q Mean) Validate() error {
 const centerBits = 18
 
 // Center makes a released mean of rows a center for Grad.Centered, in place: the intercept, which belongs to every row,
-// becomes 0; the rest is brought to a norm of at most NormBound, where every mean of rows lies, and rounded toward zero to
-// 18 binary digits below it, so that a center is a multiple of what all rows are multiples of. A mean that is not
+// becomes 0; the rest is brought to a norm of at most NormBound, where every mean of rows lies, and rounded toward zero
+// to 18 binary digits below it, so that a center is a multiple of what all rows are multiples of. A mean that is not
 // finite becomes 0.
 func (p Public) Center(mean []float64) {
 	if p.Intercept > 0 {

@@ -28,8 +28,8 @@ type How interface {
 }
 
 // Descent is output perturbation: noise on the last iterate of gradient descent from 0, or with Average on the mean of
-// all iterates after 0, whose sensitivity follows from public constants (algorithms.md §3.4). It is for replace-one and for losses that are
-// convex, smooth and have a Lipschitz bound.
+// all iterates after 0, whose sensitivity follows from public constants (algorithms.md §3.4). It is for replace-one and
+// for losses that are convex, smooth and have a Lipschitz bound.
 //
 // The rows are gone through Passes times, in batches of Batch of one secret random order; 0 means all rows
 // at once. Step t = 1, 2, … has the size Rate, or with Decay the less of Rate and 1/(L2·t). No step size may
@@ -42,10 +42,10 @@ type Descent struct {
 	Noise         mech.Additive // Gaussian; None: lab
 }
 
-// Objective is objective perturbation with an approximate minimum (AMP, algorithms.md §3.5): a random linear term
-// and further curvature Lambda/n in F, and a little noise on the result for what the solver misses. It
-// is (Epsilon, Delta)-private under replace-one, for smooth losses of one margin (Public.OneMargin). The noise follows from
-// these numbers inside the private oracle.
+// Objective is objective perturbation with an approximate minimum (AMP, algorithms.md §3.5): a random linear term and
+// further curvature Lambda/n in F, and a little noise on the result for what the solver misses. It is (Epsilon,
+// Delta)-private under replace-one, for smooth losses of one margin (Public.OneMargin). The noise follows from these
+// numbers inside the private oracle.
 type Objective struct {
 	Epsilon, Delta float64
 	Lambda         float64 // Λ, 0 or more: in units of the sum, not of the mean

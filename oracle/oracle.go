@@ -40,8 +40,9 @@ type Public struct {
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.
 	Shifted bool `json:"shifted,omitempty"`
-	// Owners, where it is not 0, is how many owners of a network add up their sums so that only the total can be read, each with its share
-	// of the noise, and Colluders for how many of them the guarantee allows (ADR 66). Rows are those of all owners.
+	// Owners, where it is not 0, is how many owners of a network add up their sums so that only the total can be read,
+	// each with its share of the noise, and Colluders for how many of them the guarantee allows (ADR 66). Rows are those
+	// of all owners.
 	Owners    int `json:"owners,omitempty"`
 	Colluders int `json:"colluders,omitempty"`
 	// UnitRows is the most rows of a record where records are units of several rows, whose loss is the mean of their
@@ -55,15 +56,18 @@ type Public struct {
 	Lipschitz Bound `json:"lipschitz"` // ‖∇ℓ‖₂
 	Smooth    Bound `json:"smooth"`    // ‖∇²ℓ‖₂
 	// Of ∇²ℓ, a Lipschitz constant; like Curved, unknown (0, false) in runs written before there were Hessians.
-	HessLipschitz Bound   `json:"hess_lipschitz,omitempty"`
-	Curved        bool    `json:"curved,omitempty"`      // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
-	Bounded       bool    `json:"bounded,omitempty"`     // losses bound gradients: clip.Value is answered
-	Layers        int     `json:"layers,omitempty"`      // parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
-	Image         []int   `json:"image,omitempty"`       // rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
-	LabelSpan     float64 `json:"label_span,omitempty"`  // width of the bounds of a numeric label
-	LabelMin      float64 `json:"label_min,omitempty"`   // the lower of them, where Shifted
-	LabelScale    float64 `json:"label_scale,omitempty"` // about how far labels lie from their mean, as a person wrote; 0: not given
-	StartLoss     Bound   `json:"start_loss,omitempty"`  // a record's loss at w = 0, where it is the same for all; else 0
+	HessLipschitz Bound `json:"hess_lipschitz,omitempty"`
+	Curved        bool  `json:"curved,omitempty"`  // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
+	Bounded       bool  `json:"bounded,omitempty"` // losses bound gradients: clip.Value is answered
+	// parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
+	Layers int `json:"layers,omitempty"`
+	// rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
+	Image     []int   `json:"image,omitempty"`
+	LabelSpan float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
+	LabelMin  float64 `json:"label_min,omitempty"`  // the lower of them, where Shifted
+	// about how far labels lie from their mean, as a person wrote; 0: not given
+	LabelScale float64 `json:"label_scale,omitempty"`
+	StartLoss  Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
 	// Of each Intercept parameters, those of a class or all, the last goes with a feature
 	// that is above 0 in every row; 0: there is none.
 	Intercept int  `json:"intercept,omitempty"`
@@ -132,9 +136,11 @@ type Batch interface {
 	Select(q Select, among Candidates) (int, error)
 	// Mean answers a charged Mean: the noisy sum of the rows, divided by the sampler's public size.
 	Mean(q Mean) ([]float64, error)
-	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in w.
+	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in
+	// w.
 	Loss(q Loss, w []float64) (float64, error)
-	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not divided.
+	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not
+	// divided.
 	Score(q Score, w []float64) ([]float64, error)
 	// Minimize answers a charged Minimize: noisy parameters.
 	Minimize(q Minimize) ([]float64, error)
@@ -170,7 +176,8 @@ func (q Grad) Validate() error {
 	case q.Clip == nil || q.Noise == nil:
 		return errors.New("oracle: a gradient query needs a clip rule and a noise")
 	case q.Clip.Norm() != q.Noise.Norm():
-		return fmt.Errorf("oracle: the clip rule bounds the ℓ%d norm, the noise is calibrated to ℓ%d", q.Clip.Norm(), q.Noise.Norm())
+		return fmt.Errorf("oracle: the clip rule bounds the ℓ%d norm, the noise is calibrated to ℓ%d", q.Clip.Norm(),
+			q.Noise.Norm())
 	}
 	if err := q.Clip.Validate(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
@@ -227,9 +234,9 @@ func (p Public) BothMoves(s sample.Sampler) bool {
 	return ok && poisson.Rate < 1 && p.Presence && p.Adjacency == privacy.ReplaceOne
 }
 
-// movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients or rows, each of norm up to C, moves by C with a record's
-// presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), and a sum of losses by c with either,
-// which is what a plain Gaussian says. oracle/private/PROOFS.md#moves.
+// movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients or rows, each of norm up to
+// C, moves by C with a record's presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), and a
+// sum of losses by c with either, which is what a plain Gaussian says. oracle/private/PROOFS.md#moves.
 func movesOf(q Query) privacy.Event {
 	if m, ok := q.(Mean); ok {
 		q = m.Grad()
@@ -241,7 +248,8 @@ func movesOf(q Query) privacy.Event {
 		}
 	case Hess:
 		if !q.Off {
-			return privacy.GaussianSum{Presence: q.Noise.Sigma * math.Nextafter(math.Sqrt2, 0) * (1 - 0x1p-52), Replacement: q.Noise.Sigma}
+			return privacy.GaussianSum{Presence: q.Noise.Sigma * math.Nextafter(math.Sqrt2, 0) * (1 - 0x1p-52),
+				Replacement: q.Noise.Sigma}
 		}
 	}
 	return q.Event()

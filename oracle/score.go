@@ -19,8 +19,8 @@ import (
 //	               probability of the class that is theirs
 //	numeric label  the ErrorSums
 //
-// A record is in one cell, so it moves the numbers by 1 in the ℓ2 norm, and by √2 where another takes its place. See Cells
-// for their order, and oracle/private/PROOFS.md, scores.
+// A record is in one cell, so it moves the numbers by 1 in the ℓ2 norm, and by √2 where another takes its place. See
+// Cells for their order, and oracle/private/PROOFS.md, scores.
 type Score struct {
 	Noise mech.Gaussian `json:"noise"`
 	// Bins is the number of edges between bins on each side of the probability ½: edge k, from −Bins to Bins, has the
@@ -50,12 +50,12 @@ const (
 	mostCells = 1 << 20
 )
 
-// ErrorSums is how many sums there are of a numeric label: of 1, a, a², a⁴, u and u², where a is the absolute error, clipped to Error, over
-// Error, and u from 0 to 1 is the label's place between Low and High.
+// ErrorSums is how many sums there are of a numeric label: of 1, a, a², a⁴, u and u², where a is the absolute error,
+// clipped to Error, over Error, and u from 0 to 1 is the label's place between Low and High.
 const ErrorSums = 6
 
-// ErrorWeights are what the sums are multiplied by before they get noise, and divided by after it: the squared error's is the
-// largest, as it is the smallest of them.
+// ErrorWeights are what the sums are multiplied by before they get noise, and divided by after it: the squared error's
+// is the largest, as it is the smallest of them.
 var ErrorWeights = [ErrorSums]float64{0.5, 1, 2, 0.5, 1, 1}
 
 // errorSquare is the sum of their squares.
@@ -73,15 +73,19 @@ func (q Score) Validate() error {
 	case q.Bins < 0 || q.Bins > mostBins:
 		return fmt.Errorf("oracle: a score of %d edges on each side; choose 0 to %d", q.Bins, mostBins)
 	case q.Bins > 0 && !(q.Step > 0 && q.Step*float64(q.Bins) <= 30), q.Bins == 0 && q.Step != 0:
-		return fmt.Errorf("oracle: a score of %d edges with the step %v; choose a step above 0 that ends at the log-odds 30", q.Bins, q.Step)
+		return fmt.Errorf("oracle: a score of %d edges with the step %v; choose a step above 0 that ends at the log-odds 30",
+			q.Bins, q.Step)
 	case !(q.Threshold >= 0 && q.Threshold <= 1) || q.Class < 0 || q.Class > 1:
-		return fmt.Errorf("oracle: a score with the threshold %v of class %d; choose a probability, of one of two classes", q.Threshold, q.Class)
+		return fmt.Errorf("oracle: a score with the threshold %v of class %d; choose a probability, of one of two classes",
+			q.Threshold, q.Class)
 	case q.Group.First < 0 || q.Group.Count < 0:
-		return fmt.Errorf("oracle: a score by %d levels from feature %d; both must be 0 or more", q.Group.Count, q.Group.First)
+		return fmt.Errorf("oracle: a score by %d levels from feature %d; both must be 0 or more", q.Group.Count,
+			q.Group.First)
 	case q.Error == 0 && (q.Low != 0 || q.High != 0):
 		return errors.New("oracle: a score with bounds of a numeric label, but none of errors")
 	case q.Error != 0 && !(q.Error > 0 && q.High > q.Low && q.Error < math.Inf(1) && q.High-q.Low < math.Inf(1)):
-		return fmt.Errorf("oracle: a score of errors up to %v of a label from %v to %v; choose finite ranges above 0", q.Error, q.Low, q.High)
+		return fmt.Errorf("oracle: a score of errors up to %v of a label from %v to %v; choose finite ranges above 0",
+			q.Error, q.Low, q.High)
 	case q.Error != 0 && (q.Bins != 0 || q.Threshold != 0):
 		return errors.New("oracle: a score of errors has no bins and no threshold")
 	}
@@ -92,7 +96,8 @@ func (q Score) Validate() error {
 func (q Score) Fits(classes int) error {
 	switch {
 	case (classes == 0) != (q.Error != 0):
-		return fmt.Errorf("oracle: a score of errors is for a numeric label, one of cells for classes; found %d classes", classes)
+		return fmt.Errorf("oracle: a score of errors is for a numeric label, one of cells for classes; found %d classes",
+			classes)
 	case q.Threshold != 0 && classes != 2:
 		return fmt.Errorf("oracle: a score with a threshold is for two classes; found %d", classes)
 	case float64(1+q.Group.Count)*float64(max(1, classes))*float64(max(2, classes, 2*q.Bins+3)) > mostCells:
@@ -101,9 +106,9 @@ func (q Score) Fits(classes int) error {
 	return nil
 }
 
-// Edges are the edges between bins, ascending, and the number of that at which the prediction of two classes changes. Bin k is
-// of the probabilities from edge k − 1 on and below edge k; that edge, which thresholds of either class put on either
-// side, is decided as predictions are. Without bins of more classes there are none.
+// Edges are the edges between bins, ascending, and the number of that at which the prediction of two classes changes.
+// Bin k is of the probabilities from edge k − 1 on and below edge k; that edge, which thresholds of either class put on
+// either side, is decided as predictions are. Without bins of more classes there are none.
 func (q Score) Edges(classes int) (edges []float64, decision int) {
 	if q.Bins > 0 {
 		for k := -q.Bins; k <= q.Bins; k++ {
@@ -127,9 +132,9 @@ func (q Score) Edges(classes int) (edges []float64, decision int) {
 	return edges, decision
 }
 
-// Cells is how many numbers the answer has of each group, the last of which has the records of no level. They are, for two classes and for more
-// without bins, those of class 0, bin after bin or predicted class after predicted class, then those of class 1 and so on; with
-// bins of more classes, those of each bin.
+// Cells is how many numbers the answer has of each group, the last of which has the records of no level. They are, for
+// two classes and for more without bins, those of class 0, bin after bin or predicted class after predicted class, then
+// those of class 1 and so on; with bins of more classes, those of each bin.
 func (q Score) Cells(classes int) int {
 	edges, _ := q.Edges(classes)
 	switch {
@@ -152,7 +157,8 @@ func (q Score) Len(classes int) int {
 	return groups * q.Cells(classes)
 }
 
-// Sensitivity is how far one record moves the numbers before noise, weighted where they are sums of errors, in the ℓ2 norm.
+// Sensitivity is how far one record moves the numbers before noise, weighted where they are sums of errors, in the ℓ2
+// norm.
 func (q Score) Sensitivity(classes int, adj privacy.Adjacency) float64 {
 	square := 1.0
 	if classes == 0 {

@@ -20,7 +20,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// keptFile has what it takes to continue an experiment: what it is, its datasets, and the results of its jobs as they come.
+// keptFile has what it takes to continue an experiment: what it is, its datasets, and the results of its jobs as they
+// come.
 const keptFile = "runs.jsonl"
 
 // What must be the same to continue an experiment.
@@ -71,8 +72,9 @@ type keeperKey struct{}
 // keep begins a piece of an experiment; it continues the one in l.Dir. It changes nothing on disk.
 func keep(e Experiment, l *Lab) (*keeper, error) {
 	b := run.ThisBuild()
-	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: processor(), files: map[string]string{}, results: map[string][]byte{},
-		id: identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}
+	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: processor(), files: map[string]string{},
+		results: map[string][]byte{},
+		id:      identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}
 	if b.Commit == "" || b.Modified {
 		if name, err := os.Executable(); err == nil {
 			if k.id.Program, err = checksum(name); err != nil {
@@ -100,7 +102,8 @@ func keep(e Experiment, l *Lab) (*keeper, error) {
 	k.pieces, k.pending = nil, k.pending[1:]
 	for i, raw := range bytes.Split(bytes.TrimSuffix(text[:k.whole], []byte("\n")), []byte("\n")) {
 		var one line
-		if err := json.Unmarshal(raw, &one); err != nil || (i == 0) != (one.Identity != nil) || len(k.pieces) == 0 && one.Wall > 0 {
+		if err := json.Unmarshal(raw, &one); err != nil || (i == 0) != (one.Identity != nil) ||
+			len(k.pieces) == 0 && one.Wall > 0 {
 			return nil, fail("%s:%d: found a line that is none of an experiment; use the file as Sotto wrote it, or a new directory", path, i+1)
 		}
 		switch {
@@ -135,7 +138,8 @@ func (k *keeper) same() error {
 	a, b := reflect.ValueOf(*k.was), reflect.ValueOf(k.id)
 	for i := range a.NumField() {
 		if a.Field(i).String() != b.Field(i).String() {
-			what = append(what, fmt.Sprintf("%s is %q there and %q here", strings.ToLower(a.Type().Field(i).Name), a.Field(i), b.Field(i)))
+			what = append(what,
+				fmt.Sprintf("%s is %q there and %q here", strings.ToLower(a.Type().Field(i).Name), a.Field(i), b.Field(i)))
 		}
 	}
 	return fail("%s holds another experiment: %s; give the same, or a new directory", k.dir, strings.Join(what, ", "))
@@ -301,8 +305,8 @@ func plain(t reflect.Type) error {
 	return nil
 }
 
-// Begin makes the directory of the results, once all input is known to be good. files are datasets that the experiment reads
-// by itself; those of Read need not be among them.
+// Begin makes the directory of the results, once all input is known to be good. files are datasets that the experiment
+// reads by itself; those of Read need not be among them.
 func (l *Lab) Begin(files ...string) error {
 	for _, f := range files {
 		if err := l.keeper.reads(f); err != nil {

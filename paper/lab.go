@@ -48,8 +48,10 @@ func NewProblem(t *data.Table, kind string, adjacency privacy.Adjacency, layers 
 // Under is a table under a model.
 func Under(t *data.Table, m model.Model, adjacency privacy.Adjacency) *Problem {
 	f := m.Facts()
-	p := &Problem{t, m, oracle.Public{Dim: m.Dim(), Rows: t.Rows(), Classes: t.Classes, Adjacency: adjacency, NormBound: f.NormBound,
-		Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved, Bounded: f.Bounded}}
+	p := &Problem{t, m,
+		oracle.Public{Dim: m.Dim(), Rows: t.Rows(), Classes: t.Classes, Adjacency: adjacency, NormBound: f.NormBound,
+			Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), HessLipschitz: oracle.Bound(f.HessLipschitz),
+			Curved: f.Curved, Bounded: f.Bounded}}
 	if !math.IsInf(f.Start, 0) {
 		p.Public.StartLoss = oracle.Bound(f.Start)
 	}
@@ -66,7 +68,8 @@ func (p *Problem) Oracle(meter account.Meter, seed uint64, workers int) (*privat
 	if meter == nil {
 		meter = free(p.Public.Adjacency)
 	}
-	t := run.Trainer{Job: &run.Job{Model: p.Model, Facts: p.Public}, Table: p.Table, Meter: meter, Journal: run.NopJournal{}, Streams: noise.SeededStreams(seed), Workers: workers}
+	t := run.Trainer{Job: &run.Job{Model: p.Model, Facts: p.Public}, Table: p.Table, Meter: meter,
+		Journal: run.NopJournal{}, Streams: noise.SeededStreams(seed), Workers: workers}
 	return t.Open()
 }
 
@@ -89,7 +92,8 @@ func Loss(m model.Model, w []float64, t *data.Table, visit func(v data.View, pas
 }
 
 // Score is the mean loss of a table at w and the share of rows whose class is predicted. visit is as for Loss.
-func Score(m model.Model, w []float64, t *data.Table, visit func(v data.View, pass model.Pass)) (loss, accuracy float64) {
+func Score(m model.Model, w []float64, t *data.Table,
+	visit func(v data.View, pass model.Pass)) (loss, accuracy float64) {
 	var ws model.Workspace
 	k, row := m.Outputs(), 1/float64(t.Rows())
 	out := make([]float64, data.BlockRows*k)

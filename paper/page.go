@@ -28,13 +28,15 @@ type Claim struct {
 // Claims are those of a paper and this project's.
 type Claims []Claim
 
-// Add adds a claim from a section of the paper, or a bar of this project where from is empty. found is formatted by Sprintf.
+// Add adds a claim from a section of the paper, or a bar of this project where from is empty. found is formatted by
+// Sprintf.
 func (c *Claims) Add(from, name, says string, holds bool, found string, args ...any) *Claim {
 	*c = append(*c, Claim{From: from, Name: name, Says: says, Holds: holds, Found: fmt.Sprintf(found, args...)})
 	return &(*c)[len(*c)-1]
 }
 
-// NotTested adds a claim of the paper that the experiment does not test, with the reason. It counts neither as held nor as failed.
+// NotTested adds a claim of the paper that the experiment does not test, with the reason. It counts neither as held nor
+// as failed.
 func (c *Claims) NotTested(from, name, says, why string) {
 	*c = append(*c, Claim{From: from, Name: name, Says: says, NotTested: true, Why: why})
 }
@@ -96,7 +98,8 @@ func (r *Results) markdown(title string) string {
 		title  string
 		claims Claims
 	}{{"Claims of the paper", r.Claims.Paper()}, {"Bars of Sotto", r.Claims.Ours()}} {
-		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), t.claims.Tested()), Head: []string{"claim", "", "from", "it says", "found"}}
+		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), t.claims.Tested()),
+			Head: []string{"claim", "", "from", "it says", "found"}}
 		for _, c := range t.claims {
 			found := c.Found
 			if c.Why != "" {
@@ -260,7 +263,9 @@ func (r *Results) write(dir, title, body string) error {
 		}
 		files = append(files, File{f.File + ".svg", chart.Figure(f.Title, f.Note, f.Plots...)})
 	}
-	page, err := template.New("").Funcs(template.FuncMap{"title": func() string { return title }}).Parse(head + body + results)
+	page, err := template.New("").Funcs(template.FuncMap{"title": func() string {
+		return title
+	}}).Parse(head + body + results)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ type Results struct {
 }
 
 // Sized is the Run of an experiment with two sizes.
-func Sized[S any](small, full S, run func(context.Context, *Lab, S) (*Results, error)) func(context.Context, *Lab) (*Results, error) {
+func Sized[S any](small, full S,
+	run func(context.Context, *Lab, S) (*Results, error)) func(context.Context, *Lab) (*Results, error) {
 	return func(ctx context.Context, l *Lab) (*Results, error) {
 		s := small
 		if l.Full {
@@ -67,8 +68,8 @@ func Sized[S any](small, full S, run func(context.Context, *Lab, S) (*Results, e
 	}
 }
 
-// Reproduce runs the experiment and writes its tables, figures, record and page to l.Dir, which it makes. It continues the
-// experiment in l.Dir, whose jobs are not run again.
+// Reproduce runs the experiment and writes its tables, figures, record and page to l.Dir, which it makes. It continues
+// the experiment in l.Dir, whose jobs are not run again.
 func (e Experiment) Reproduce(ctx context.Context, l *Lab) (r *Results, err error) {
 	own := *l
 	if own.keeper, err = keep(e, l); err != nil {
@@ -88,9 +89,9 @@ func (e Experiment) Reproduce(ctx context.Context, l *Lab) (r *Results, err erro
 	return r, r.write(l.Dir, strings.ToUpper(e.Name)+", reproduced", e.Page)
 }
 
-// Each runs the jobs, as many at once as l.Jobs says, and returns their results in the order of the jobs. The first error
-// stops it. Results are plain data. They are kept as they come, and a job whose result is kept is not run: the jobs of an
-// experiment are the same, in the same order, whenever it runs with the same settings.
+// Each runs the jobs, as many at once as l.Jobs says, and returns their results in the order of the jobs. The first
+// error stops it. Results are plain data. They are kept as they come, and a job whose result is kept is not run: the
+// jobs of an experiment are the same, in the same order, whenever it runs with the same settings.
 func Each[J, R any](ctx context.Context, l *Lab, jobs []J, run func(context.Context, J) (R, error)) ([]R, error) {
 	k, call := l.keeper, 0
 	if k != nil {

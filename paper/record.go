@@ -49,7 +49,8 @@ func newPiece(start time.Time) Piece {
 	if m := regexp.MustCompile(`(?m)^model name\s*:\s*(.*)$`).FindSubmatch(proc("cpuinfo")); m != nil {
 		model = string(m[1])
 	}
-	return Piece{Start: start.UTC().Truncate(time.Second), Processor: model, Cores: runtime.GOMAXPROCS(0), Loads: [2]string{Load()}}
+	return Piece{Start: start.UTC().Truncate(time.Second), Processor: model, Cores: runtime.GOMAXPROCS(0),
+		Loads: [2]string{Load()}}
 }
 
 func (p *Piece) until(l line) { p.Wall, p.Busy, p.Loads[1] = l.Wall, l.Processor, l.Load }
@@ -77,7 +78,8 @@ func Load() string {
 
 // record is the record of what was found.
 func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
-	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: run.ThisBuild(), Seeds: e.Seeds, Data: k.files, Pieces: k.pieces, Claims: r.Claims}
+	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: run.ThisBuild(), Seeds: e.Seeds,
+		Data: k.files, Pieces: k.pieces, Claims: r.Claims}
 	for _, p := range k.pieces {
 		rec.Wall, rec.Processor = rec.Wall+p.Wall, rec.Processor+p.Busy
 	}
@@ -91,7 +93,8 @@ func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
 func (r *Record) Line() string {
 	p := r.Pieces[0]
 	size := map[bool]string{true: "full", false: "small"}[r.Full]
-	s := fmt.Sprintf("%s size, %s UTC, %s, %d cores, %s, kernels %s, Sotto %s", size, p.Start.Format("2006-01-02 15:04"), p.Processor, p.Cores, r.Build.Platform, r.Build.Kernels, r.Build.Version)
+	s := fmt.Sprintf("%s size, %s UTC, %s, %d cores, %s, kernels %s, Sotto %s", size, p.Start.Format("2006-01-02 15:04"),
+		p.Processor, p.Cores, r.Build.Platform, r.Build.Kernels, r.Build.Version)
 	if r.Build.Commit != "" {
 		s += " at " + r.Build.Commit[:min(12, len(r.Build.Commit))]
 	}
@@ -99,13 +102,15 @@ func (r *Record) Line() string {
 		s += fmt.Sprintf(", in %d pieces", len(r.Pieces))
 	}
 	last := r.Pieces[len(r.Pieces)-1]
-	return s + fmt.Sprintf(". Seeds: %s. Wall time %.0f s, processor time %.0f s. Load %s at the start, %s at the end", r.Seeds, r.Wall, r.Processor, p.Loads[0], last.Loads[1])
+	return s + fmt.Sprintf(". Seeds: %s. Wall time %.0f s, processor time %.0f s. Load %s at the start, %s at the end",
+		r.Seeds, r.Wall, r.Processor, p.Loads[0], last.Loads[1])
 }
 
 // Files are the names of the files that were read, sorted.
 func (r *Record) Files() []string { return slices.Sorted(maps.Keys(r.Data)) }
 
-// printed counts the numbers in columns that are the paper's, where the next column, which is Sotto's or the ratio, is not empty.
+// printed counts the numbers in columns that are the paper's, where the next column, which is Sotto's or the ratio, is
+// not empty.
 func (t *Table) printed() (n int) {
 	for j, h := range t.Head {
 		if h != "paper" && h != "the paper" && !strings.HasSuffix(h, ", paper") {
@@ -120,8 +125,8 @@ func (t *Table) printed() (n int) {
 	return n
 }
 
-// Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, notes that a person wrote, the
-// records, and one table of all claims of the papers.
+// Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, notes that a person
+// wrote, the records, and one table of all claims of the papers.
 func Summary(records []*Record, notes string) string {
 	var b strings.Builder
 	cell := strings.NewReplacer("|", "\\|", "\n", " ")
@@ -131,7 +136,8 @@ func Summary(records []*Record, notes string) string {
 		"| paper | claims of the paper | held | failed | not tested | numbers of the paper beside ours |\n|---|---|---|---|---|---|\n")
 	for _, r := range records {
 		c := r.Claims.Paper()
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(), c.Untested(), r.Printed)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(),
+			c.Untested(), r.Printed)
 	}
 	b.WriteString("\n## Why claims fail\n\n| paper | failed | reason |\n|---|---|---|\n")
 	for _, r := range records {
@@ -159,7 +165,9 @@ func Summary(records []*Record, notes string) string {
 	}
 	b.WriteString("\n## Runs\n")
 	for _, r := range records {
-		b.WriteString("\n" + text.Wrap(fmt.Sprintf("**%s.** %s. Numbers of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(), r.Printed), 100) + "\n")
+		b.WriteString("\n" +
+			text.Wrap(fmt.Sprintf("**%s.** %s. Numbers of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(),
+				r.Printed), 100) + "\n")
 		if len(r.Data) > 0 {
 			b.WriteString("\n| file | SHA-256 |\n|---|---|\n")
 		}
@@ -170,7 +178,8 @@ func Summary(records []*Record, notes string) string {
 	b.WriteString("\n## Claims of the papers\n\n| paper | claim | outcome |\n|---|---|---|\n")
 	for _, r := range records {
 		for _, c := range r.Claims.Paper() {
-			fmt.Fprintf(&b, "| %s | %s: %s (`%s`) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says), cell.Replace(c.Name), cell.Replace(c.outcome()))
+			fmt.Fprintf(&b, "| %s | %s: %s (`%s`) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says),
+				cell.Replace(c.Name), cell.Replace(c.outcome()))
 		}
 	}
 	return b.String()

@@ -91,7 +91,8 @@ func (p *Plan) otherRelation() *Relation {
 		r.Adjacency, times = privacy.AddRemove, 2
 	}
 	if _, ok := p.event.(privacy.Filtered); ok {
-		r.Opinion = Opinion{Accountant: p.Accountant, Why: "is the budget there too: what a filter admits is whatever fits, and with the other sensitivity less fits or more"}
+		r.Opinion = Opinion{Accountant: p.Accountant,
+			Why: "is the budget there too: what a filter admits is whatever fits, and with the other sensitivity less fits or more"}
 		return r
 	}
 	onlySums := true
@@ -104,7 +105,8 @@ func (p *Plan) otherRelation() *Relation {
 		return m
 	})
 	if !onlySums {
-		r.Opinion = Opinion{Accountant: p.Accountant, Why: "is not said here: the plan holds more than noisy sums, whose sensitivity under the other relation the plan does not state"}
+		r.Opinion = Opinion{Accountant: p.Accountant,
+			Why: "is not said here: the plan holds more than noisy sums, whose sensitivity under the other relation the plan does not state"}
 		return r
 	}
 	e, _ := privacy.WithNoise(p.event, times)

@@ -21,8 +21,9 @@ type Growth struct {
 // A Point is ε at one value of a number.
 type Point struct {
 	At      float64  `json:"at"`
-	Epsilon *float64 `json:"epsilon"`                 // null: the accountant proves no finite ε
-	Alone   *float64 `json:"epsilon_alone,omitempty"` // of owners who add up masked sums: against all other owners, if it is proven
+	Epsilon *float64 `json:"epsilon"` // null: the accountant proves no finite ε
+	// of owners who add up masked sums: against all other owners, if it is proven
+	Alone *float64 `json:"epsilon_alone,omitempty"`
 }
 
 // point is ε of an event at that δ, and of owners who add up masked sums both ε.
@@ -123,7 +124,8 @@ func (p *Plan) Chart() string {
 		if p.Sum != nil {
 			lines[0].Name = "against " + text.Against(p.Sum.Colluders)
 			lines = append(lines, curve("against all other owners", func(q Point) *float64 { return q.Alone }))
-			desc = fmt.Sprintf("%s; of the plan %s against %s, while masks hold, and %s against %s.", title, proven(&p.Epsilon), text.Against(p.Sum.Colluders), proven(p.Sum.Alone), text.AgainstAll)
+			desc = fmt.Sprintf("%s; of the plan %s against %s, while masks hold, and %s against %s.", title, proven(&p.Epsilon),
+				text.Against(p.Sum.Colluders), proven(p.Sum.Alone), text.AgainstAll)
 		}
 		plot := chart.Plot{ID: id, Title: title, XLabel: label, YLabel: "ε", LogX: logX, Lines: lines, Desc: desc}
 		plot.Mark, plot.MarkName = &[2]float64{here, p.Epsilon}, "this plan: ε = "+chart.AtMost(p.Epsilon, 4)
@@ -139,7 +141,8 @@ func (p *Plan) Chart() string {
 	}
 	steps, delta := chart.Integer(p.Steps), chart.Exact(p.Delta)
 	add("steps", fmt.Sprintf("ε against steps, %s, δ = %s", own, delta), "steps", float64(p.Steps), false, g.Steps)
-	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis+" (logarithmic)", noise, true, g.Noise)
+	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis+" (logarithmic)", noise, true,
+		g.Noise)
 	add("delta", fmt.Sprintf("ε against δ, %s steps, %s", steps, own), "δ (logarithmic)", p.Delta, true, g.Delta)
 	releases := []rune(Describe(p.event))
 	if len(releases) > 60 { // one line of the figure

@@ -50,7 +50,8 @@ func (r release) event() privacy.Event {
 	case "poisson":
 		s = sample.Poisson{Rate: r.rate}
 	}
-	step := oracle.Public{Adjacency: r.adjacency, Presence: true}.Cost(s, []oracle.Query{oracle.Grad{Noise: mech.Gaussian{Sigma: r.noise}}})
+	step := oracle.Public{Adjacency: r.adjacency, Presence: true}.Cost(s,
+		[]oracle.Query{oracle.Grad{Noise: mech.Gaussian{Sigma: r.noise}}})
 	return privacy.Repeated{Count: r.steps, Of: step}
 }
 

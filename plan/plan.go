@@ -41,8 +41,9 @@ type Plan struct {
 	OtherRelation   *Relation         `json:"other_relation,omitempty"`
 	Growth          *Growth           `json:"growth,omitempty"`
 	Claimed         *Claims           `json:"claimed,omitempty"`
-	Sum             *account.Shares   `json:"sum,omitempty"` // of owners who add up masked sums; Epsilon is against the hub and Colluders of them
-	Warnings        []string          `json:"warnings,omitempty"`
+	// of owners who add up masked sums; Epsilon is against the hub and Colluders of them
+	Sum      *account.Shares `json:"sum,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
 	// The bound by Gaussian DP, and the curve of the plan; nil and a reason where no theorem gives one.
 	GDP     *account.GaussianBound `json:"gdp,omitempty"`
 	Attacks []account.Attack       `json:"attacks,omitempty"`
@@ -62,7 +63,8 @@ func For(m method.Method, pub oracle.Public, b privacy.Budget, a account.Account
 }
 
 // ForSum plans the same run of owners who add up masked sums; e is what they release together.
-func ForSum(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
+func ForSum(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget,
+	a account.Accountant) (*Plan, error) {
 	p, err := planned(e, m, pub, b, a)
 	if err != nil {
 		return nil, err
@@ -71,9 +73,11 @@ func ForSum(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budge
 	return p, nil
 }
 
-func planned(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget, a account.Accountant) (*Plan, error) {
-	p := &Plan{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: method.NoiseMultiplier(m), Steps: method.MaxSteps(m),
-		Rows: pub.Rows, UnitRows: pub.UnitRows, Budget: &b.Epsilon, event: e, accountant: a}
+func planned(e privacy.Event, m method.Method, pub oracle.Public, b privacy.Budget,
+	a account.Accountant) (*Plan, error) {
+	p := &Plan{Delta: b.Delta, Adjacency: b.Adjacency, NoiseMultiplier: method.NoiseMultiplier(m),
+		Steps: method.MaxSteps(m),
+		Rows:  pub.Rows, UnitRows: pub.UnitRows, Budget: &b.Epsilon, event: e, accountant: a}
 	p.Sampler, p.SamplingRate, p.Batch = samplerOf(e)
 	return p, p.solve()
 }

@@ -24,7 +24,9 @@ type table struct {
 func (p *Plan) tables() (list []table) {
 	noise, axis := p.Noise()
 	for _, t := range []table{
-		{"steps", "steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string { return chart.Integer(int(v)) }},
+		{"steps", "steps", "steps", float64(p.Steps), p.Growth.Steps, func(v float64) string {
+			return chart.Integer(int(v))
+		}},
 		{"noise", "noise_multiplier", axis, noise, p.Growth.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) }},
 		{"δ", "delta", "δ", p.Delta, p.Growth.Delta, chart.Exact},
 	} {
@@ -68,7 +70,8 @@ func (p *Plan) printGrowth(w io.Writer) {
 func (p *Plan) Markdown(w io.Writer) error {
 	fmt.Fprintf(w, "ε under %v by the accountant %s, of %s.\n", p.Adjacency, p.Accountant, Describe(p.event))
 	if p.Sum != nil {
-		fmt.Fprintf(w, "It is against %s, while masks hold; the last column is against %s.\n", text.Against(p.Sum.Colluders), text.AgainstAll)
+		fmt.Fprintf(w, "It is against %s, while masks hold; the last column is against %s.\n", text.Against(p.Sum.Colluders),
+			text.AgainstAll)
 	}
 	row := func(around string, cells ...string) {
 		for _, cell := range cells {
@@ -99,8 +102,8 @@ func (p *Plan) Markdown(w io.Writer) error {
 	return nil
 }
 
-// CSV writes the tables of [Plan.Grow] as one, in full precision: what varies, its value, ε there (empty where nothing is
-// proven), and whether that is the plan. Of owners who add up masked sums it has both ε.
+// CSV writes the tables of [Plan.Grow] as one, in full precision: what varies, its value, ε there (empty where nothing
+// is proven), and whether that is the plan. Of owners who add up masked sums it has both ε.
 func (p *Plan) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	write := func(fields []string, alone string) { // Flush keeps the error

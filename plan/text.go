@@ -27,7 +27,8 @@ func (p *Plan) Text(w io.Writer) {
 	case p.Sampler == "fixed":
 		each = fmt.Sprintf("exactly %s of %s records", chart.Integer(p.Batch), chart.Integer(p.Rows))
 	case p.Sampler == "allocation":
-		each = fmt.Sprintf("one of the %s batches of an epoch, each record in one of them at random", chart.Integer(int(math.Round(1/p.SamplingRate))))
+		each = fmt.Sprintf("one of the %s batches of an epoch, each record in one of them at random",
+			chart.Integer(int(math.Round(1/p.SamplingRate))))
 	case p.Sampler == "several":
 		each = "samples of several kinds"
 	}
@@ -55,7 +56,8 @@ func (p *Plan) Text(w io.Writer) {
 	if words := solvedFor[p.Solved]; words != "" {
 		text.Row(w, "Solved for", "%s", words)
 	}
-	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta), p.Adjacency, p.Accountant)
+	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta),
+		p.Adjacency, p.Accountant)
 	if p.Sum != nil {
 		text.Row(w, "Holds against", "%s, while masks hold", text.Against(p.Sum.Colluders))
 		text.Row(w, "Otherwise", "%s at the same δ, against %s", provenTo(p.Sum.Alone, 9), text.AgainstAll)
@@ -72,7 +74,8 @@ func (p *Plan) Text(w io.Writer) {
 		text.Row(w, "What dominates", "%s", dominatesWords(p))
 	}
 	for i, part := range p.Parts {
-		text.Row(w, fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s: alone %s; the plan without it %s", part.Mechanism, proven(part.Alone), proven(part.Without))
+		text.Row(w, fmt.Sprintf("Part %d of %d", i+1, len(p.Parts)), "%s: alone %s; the plan without it %s", part.Mechanism,
+			proven(part.Alone), proven(part.Without))
 	}
 	for i, o := range p.Accountants {
 		name := ""
@@ -102,7 +105,8 @@ func attackWords(p *Plan) string {
 		return p.noGDP.Error()
 	}
 	at := func(i int) string { return chart.AtMost(100*p.Attacks[i].TruePositives, 3) + " %" }
-	words := fmt.Sprintf("at most %s, %s and %s true positives at 0.1 %%, 1 %% and 10 %% false ones; μ = %s (Gaussian DP)", at(0), at(1), at(2), chart.AtMost(p.GDP.Mu, 4))
+	words := fmt.Sprintf("at most %s, %s and %s true positives at 0.1 %%, 1 %% and 10 %% false ones; μ = %s (Gaussian DP)",
+		at(0), at(1), at(2), chart.AtMost(p.GDP.Mu, 4))
 	if p.GDP.Outside > 0 {
 		words += " with " + chart.AtMost(p.GDP.Outside, 3) + " outside"
 	}
@@ -112,10 +116,12 @@ func attackWords(p *Plan) string {
 // filterWords describes the queries that a filter admits.
 func filterWords(f privacy.Filtered) string {
 	in := map[privacy.Currency]string{
-		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy", privacy.InGDP: "μ² of Gaussian differential privacy",
+		privacy.InPure: "pure ε", privacy.InZCDP: "ρ of zero-concentrated differential privacy",
+		privacy.InGDP: "μ² of Gaussian differential privacy",
 		privacy.InRDP: fmt.Sprintf("Rényi divergence of order %.6g", f.Order),
 	}[f.Currency]
-	return "the queries of the run depend on earlier releases; each is charged in " + in + " before its access, and refused beyond the cap"
+	return "the queries of the run depend on earlier releases; each is charged in " + in +
+		" before its access, and refused beyond the cap"
 }
 
 // dominatesWords says which changes would lower the cost most.
@@ -177,22 +183,28 @@ func relationWords(r *Relation) string {
 	if r.Sampler != "" {
 		multiplier += ", here on " + r.Sampler
 	}
-	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change, multiplier, proven(r.Epsilon), notSame)
+	return fmt.Sprintf("Under %v a clipped sum's sensitivity is %s, so the same noise is %s: %s. %s", r.Adjacency, change,
+		multiplier, proven(r.Epsilon), notSame)
 }
 
 // Text prints the Bound for people.
 func (b *Bound) Text(w io.Writer) {
 	if n := b.Need; n != nil {
-		fmt.Fprintf(w, "Bound             the rows with which %s finds an (ε_g, ε_H)-second-order point, by P4 %s with this package's constants\n", b.Method, n.From)
+		fmt.Fprintf(w,
+			"Bound             the rows with which %s finds an (ε_g, ε_H)-second-order point, by P4 %s with this package's constants\n", b.Method, n.From)
 		printBudget(w, b.Budget, b.Against)
-		fmt.Fprintf(w, "Tolerances        ε_g = %.4g, ε_H = %.4g, in at most %s steps, but for a probability of %.2g\n", n.Gradient, n.Curvature, chart.Integer(n.Steps), n.Miss)
+		fmt.Fprintf(w, "Tolerances        ε_g = %.4g, ε_H = %.4g, in at most %s steps, but for a probability of %.2g\n",
+			n.Gradient, n.Curvature, chart.Integer(n.Steps), n.Miss)
 		fmt.Fprintf(w, "Rows needed       %.0f; the table is declared to have %s\n", n.Rows, chart.Integer(b.Rows))
 		if n.Rows > float64(b.Rows) {
-			fmt.Fprintln(w, "Warning           the theorem promises nothing for this table; larger tolerances (method.gradient) need fewer rows")
+			fmt.Fprintln(w,
+				"Warning           the theorem promises nothing for this table; larger tolerances (method.gradient) need fewer rows")
 		}
 		return
 	}
-	fmt.Fprintf(w, "Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n", b.Method)
+	fmt.Fprintf(w,
+		"Bound             on E F(w) − F*, w the last iterate of %s, by P1 as corrected in package method/schedule\n",
+		b.Method)
 	printBudget(w, b.Budget, b.Against)
 	fmt.Fprintf(w, "Counts on         μ = %.4g, L = %.4g, F(0) − F* ≤ %.4g\n", b.Mu, b.L, b.Start)
 	for _, t := range b.Trust {
@@ -212,11 +224,14 @@ func (b *Bound) Text(w io.Writer) {
 		fmt.Fprintf(w, "%10s  %14.4g  %10.4g  %10.4g%s\n", chart.Integer(p.Steps), p.Start, p.Noise, p.Error, mark)
 	}
 	p := b.Best
-	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", chart.Integer(p.Steps), p.Rate, p.Momentum, p.Error)
+	fmt.Fprintf(w, "\nPicked            T = %s, α = %.6g, β = %.6g: error ≤ %.4g\n", chart.Integer(p.Steps), p.Rate,
+		p.Momentum, p.Error)
 	if p.Error >= b.Start {
-		fmt.Fprintln(w, "Warning           the bound is no better than w = 0 has without any data: theory promises nothing at this budget")
+		fmt.Fprintln(w,
+			"Warning           the bound is no better than w = 0 has without any data: theory promises nothing at this budget")
 	}
-	fmt.Fprintf(w, "To use it         --set method.steps=%d --set method.rate=%.6g --set method.mu=%.6g --set method.clip=%.6g\n",
+	fmt.Fprintf(w,
+		"To use it         --set method.steps=%d --set method.rate=%.6g --set method.mu=%.6g --set method.clip=%.6g\n",
 		p.Steps, p.Rate, b.MuOfBest(), b.Clip)
 	fmt.Fprintln(w, "                  (the defaults of fit count on tables flatter than the worst; docs/methods/gd.md)")
 }
@@ -226,7 +241,8 @@ func printBudget(w io.Writer, b privacy.Budget, against string) {
 	if against != "" {
 		against = ", against " + against + ", while masks hold"
 	}
-	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v%s\n", chart.Exact(b.Epsilon), chart.Exact(b.Delta), b.Adjacency, against)
+	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v%s\n", chart.Exact(b.Epsilon), chart.Exact(b.Delta), b.Adjacency,
+		against)
 }
 
 // Text prints the Choice for people.

@@ -41,7 +41,8 @@ func (p *Plan) Claim() error {
 	return err
 }
 
-// A Bound is what theory promises of the error of a method, against the number of steps, or how many rows it needs to promise anything.
+// A Bound is what theory promises of the error of a method, against the number of steps, or how many rows it needs to
+// promise anything.
 type Bound struct {
 	Method string         `json:"method"`
 	Budget privacy.Budget `json:"budget"`
@@ -60,7 +61,8 @@ func against(pub oracle.Public) string {
 }
 
 // BoundOf asks theory about a method that is not configured yet.
-func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Bound, error) {
+func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective,
+	terms method.Terms) (*Bound, error) {
 	b := &Bound{Method: name, Budget: terms.Budget, Rows: pub.Rows, Against: against(pub)}
 	var err error
 	if b.Need, err = method.Needed(m, pub, obj, terms); b.Need == nil && err == nil {
@@ -78,18 +80,20 @@ func (b *Bound) MuOfBest() float64 {
 
 // A Choice says what a method chooses for its fields, and why.
 type Choice struct {
-	Method   string         `json:"method"`
-	About    string         `json:"about"`
-	Budget   privacy.Budget `json:"budget"`
-	Against  string         `json:"against,omitempty"`  // where owners share the noise: whom its ε is against
-	Columns  string         `json:"columns,omitempty"`  // of the schema that are used, and why; "": all
-	Output   string         `json:"output,omitempty"`   // which iterate becomes the model, and why; "": as the spec says, or the tail average
-	Encoding string         `json:"encoding,omitempty"` // of numeric columns that name none, and why
+	Method  string         `json:"method"`
+	About   string         `json:"about"`
+	Budget  privacy.Budget `json:"budget"`
+	Against string         `json:"against,omitempty"` // where owners share the noise: whom its ε is against
+	Columns string         `json:"columns,omitempty"` // of the schema that are used, and why; "": all
+	// which iterate becomes the model, and why; "": as the spec says, or the tail average
+	Output   string `json:"output,omitempty"`
+	Encoding string `json:"encoding,omitempty"` // of numeric columns that name none, and why
 	*method.Explanation
 }
 
 // Explain asks a method that is not configured yet for its choices.
-func Explain(name string, m method.Method, pub oracle.Public, obj method.Objective, terms method.Terms) (*Choice, error) {
+func Explain(name string, m method.Method, pub oracle.Public, obj method.Objective,
+	terms method.Terms) (*Choice, error) {
 	entry, err := method.Lookup(name)
 	if err != nil {
 		return nil, err

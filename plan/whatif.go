@@ -11,8 +11,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// withSteps is e with times as many steps: a count is multiplied and rounded, also the only one of a list, whose single events
-// stay; another list is cut, and cannot be made longer.
+// withSteps is e with times as many steps: a count is multiplied and rounded, also the only one of a list, whose single
+// events stay; another list is cut, and cannot be made longer.
 func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	of, ok := withBatches(privacy.WithoutRetries(e), times)
 	if r, retried := e.(privacy.Retried); retried {

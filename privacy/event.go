@@ -79,32 +79,33 @@ type (
 		Of    Event
 	}
 	// Parallel: Of, on the records of one part of the table, of that name. The rule that divides the table is fixed
-	// beforehand, and a record more or less changes one part alone (PROOFS.md#parallel). What is asked of one part may depend
-	// on what others gave. Events of different rules add up, as each rule may put a record into any of its parts. Events outside of
-	// any Parallel are of the whole table. Samples hold none.
+	// beforehand, and a record more or less changes one part alone (PROOFS.md#parallel). What is asked of one part may
+	// depend on what others gave. Events of different rules add up, as each rule may put a record into any of its parts.
+	// Events outside of any Parallel are of the whole table. Samples hold none.
 	Parallel struct {
 		Part string
 		Rule string // of the division, as it stands in Name; "": one that has no name
 		Of   Event
 	}
-	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a share of the noise to
-	// its own part, and those of any Owners − Colluders of them add up to the noise that Of states. Masks hide all but the sum
-	// of all parts: to those who see everything that is sent, and to Colluders owners beside them, it is Of. What it is
-	// to the others without that assumption, Alone says. Of is a Gaussian or a GaussianSum.
+	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a share of the noise to its
+	// own part, and those of any Owners − Colluders of them add up to the noise that Of states. Masks hide all but the sum
+	// of all parts: to those who see everything that is sent, and to Colluders owners beside them, it is Of. What it is to
+	// the others without that assumption, Alone says. Of is a Gaussian or a GaussianSum.
 	Shared struct {
 		Owners, Colluders int
 		Of                Event
 	}
 	// Retried: the plan Of, and beside it up to Retries of its batches once more: attempts that were charged and then
-	// given up. Which batches may depend on all that was seen, and each is made as a whole, on a fresh sample with fresh noise. A
-	// batch is a release, or what a Composed below the outermost holds, without repetitions and samples in it.
+	// given up. Which batches may depend on all that was seen, and each is made as a whole, on a fresh sample with fresh
+	// noise. A batch is a release, or what a Composed below the outermost holds, without repetitions and samples in it.
 	Retried struct {
 		Of      Event
 		Retries int
 	}
-	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among,
-	// drawn independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is
-	// 1 at least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma, Eta 0 the logarithmic one.
+	// Tuned: the best of a random number of releases, by an order of the releases alone. Each is one of Among, drawn
+	// independently by a public law; their number follows the truncated negative binomial law of Eta and Gamma, is 1 at
+	// least and stays secret with all releases but the best (rules.md, R21). Eta 1 is the geometric law of mean 1/Gamma,
+	// Eta 0 the logarithmic one.
 	Tuned struct {
 		Among      []Event
 		Eta, Gamma float64
@@ -258,7 +259,8 @@ func (e Repeated) Validate() error {
 	return validInner("repeated", e.Of)
 }
 
-// Validate: the part has a name, the rule's name is none of two, and the inner event is valid and of one part of a whole table.
+// Validate: the part has a name, the rule's name is none of two, and the inner event is valid and of one part of a
+// whole table.
 func (e Parallel) Validate() error {
 	if e.Part == "" || !utf8.ValidString(e.Part) {
 		return fmt.Errorf("parallel: part is %q; choose a name", e.Part)
@@ -295,7 +297,8 @@ func (e Parallel) Division() string { return parallel(e.Name(), nil).Rule }
 // Gaussian or a GaussianSum.
 func (e Shared) Validate() error {
 	if e.Owners < 2 || e.Colluders < 0 || e.Colluders > e.Owners-2 {
-		return fmt.Errorf("shared: found %d colluders of %d owners; choose from 0 to two less than the owners", e.Colluders, e.Owners)
+		return fmt.Errorf("shared: found %d colluders of %d owners; choose from 0 to two less than the owners", e.Colluders,
+			e.Owners)
 	}
 	switch e.Of.(type) {
 	case Gaussian, GaussianSum, nil:
@@ -304,7 +307,8 @@ func (e Shared) Validate() error {
 	return fmt.Errorf("shared: holds %v; use a sum with Gaussian noise", e.Of)
 }
 
-// Share is what the share of one owner makes of its own part of e: the noise multiplier is less by √(Owners − Colluders), rounded down.
+// Share is what the share of one owner makes of its own part of e: the noise multiplier is less by √(Owners −
+// Colluders), rounded down.
 func (e Shared) Share() Event {
 	less := math.Sqrt(float64(e.Owners-e.Colluders)) * (1 + 0x1p-51)
 	switch of := e.Of.(type) {
@@ -316,8 +320,8 @@ func (e Shared) Share() Event {
 	return NonPrivate{Why: "a share of no noise"}
 }
 
-// InShares is e with every Gaussian and GaussianSum as what so many owners release together, of which so many may collude: each a
-// Shared. Noise of another kind is not shared by any theorem here, and stays as it is.
+// InShares is e with every Gaussian and GaussianSum as what so many owners release together, of which so many may
+// collude: each a Shared. Noise of another kind is not shared by any theorem here, and stays as it is.
 func InShares(e Event, owners, colluders int) Event {
 	switch e := e.(type) {
 	case Gaussian, GaussianSum:
@@ -336,9 +340,9 @@ func InShares(e Event, owners, colluders int) Event {
 	return with(e, parts)
 }
 
-// Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records if masks do not
-// hold, or if all other owners tell them what they know. A filter does not say what it let through, so it becomes an access
-// without noise, which nothing bounds.
+// Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records
+// if masks do not hold, or if all other owners tell them what they know. A filter does not say what it let through, so
+// it becomes an access without noise, which nothing bounds.
 func Alone(e Event) Event {
 	return Map(e, func(e Event) Event {
 		switch e := e.(type) {
@@ -358,7 +362,8 @@ type Sharing struct {
 	Retries   int `json:"retries"`   // attempts that may be given up
 }
 
-// SharingOf reads it off a plan, or off what was charged; Owners is 0 where nobody shares noise. Of shares that differ it takes the fewest colluders.
+// SharingOf reads it off a plan, or off what was charged; Owners is 0 where nobody shares noise. Of shares that differ
+// it takes the fewest colluders.
 func SharingOf(e Event) (s Sharing) {
 	Walk(e, func(e Event) bool {
 		switch e := e.(type) {
@@ -444,9 +449,11 @@ func (e Filtered) Validate() error {
 	}
 	switch {
 	case (e.Currency == InRDP) != (e.Order > 1 && !math.IsInf(e.Order, 1)) || e.Currency != InRDP && e.Order != 0:
-		return fmt.Errorf("filtered: order is %v in currency %s; choose a number above 1 in %s, and 0 elsewhere", e.Order, e.Currency, InRDP)
+		return fmt.Errorf("filtered: order is %v in currency %s; choose a number above 1 in %s, and 0 elsewhere", e.Order,
+			e.Currency, InRDP)
 	case !(e.Delta >= 0 && e.Delta < 1) || (e.Currency == InPure) != (e.Delta == 0):
-		return fmt.Errorf("filtered: delta is %v in currency %s; choose 0 in %s, and a number above 0 and below 1 elsewhere", e.Delta, e.Currency, InPure)
+		return fmt.Errorf("filtered: delta is %v in currency %s; choose 0 in %s, and a number above 0 and below 1 elsewhere",
+			e.Delta, e.Currency, InPure)
 	}
 	return positive("filtered", "epsilon", e.Epsilon)
 }

@@ -144,7 +144,8 @@ func Before(e Event) string {
 	return ""
 }
 
-// InPart is e, of the part of the table that has that Name: a plan whose releases are charged one by one. Without a name it is of the whole.
+// InPart is e, of the part of the table that has that Name: a plan whose releases are charged one by one. Without a
+// name it is of the whole.
 func InPart(name string, e Event) Event {
 	if name == "" {
 		return e

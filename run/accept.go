@@ -56,13 +56,14 @@ func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, er
 	if s.AcceptDelta {
 		return "privacy.delta: " + text + "; it was accepted", nil
 	}
-	return "", inputError(s.Place("privacy.delta"), "privacy.delta: %w: %s; choose one well below, or accept it with --accept-delta", ErrLargeDelta, text)
+	return "", inputError(s.Place("privacy.delta"),
+		"privacy.delta: %w: %s; choose one well below, or accept it with --accept-delta", ErrLargeDelta, text)
 }
 
-// Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped,
-// and for which columns. It refuses a table that lost more than one row in a hundred, unless the spec
-// accepts that, and says when a table has no row although some are declared. All of it depends on the rows, so it is only for the
-// owner's terminal, in no exit code and no file (R11).
+// Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped, and for which
+// columns. It refuses a table that lost more than one row in a hundred, unless the spec accepts that, and says when a
+// table has no row although some are declared. All of it depends on the rows, so it is only for the owner's terminal,
+// in no exit code and no file (R11).
 func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error {
 	return Dropped(notice, s.AcceptDropped)
 }
@@ -75,7 +76,8 @@ func Dropped(notice func(string), accepted bool) func(string, *data.LoadStats) e
 			text = "the table has no rows, although the schema declares some; is it the right file?"
 		}
 		if float64(stats.Dropped) > dropShare*float64(stats.Rows) && !accepted {
-			return inputError(path, "%w: %s; correct the rows or the schema, or accept that with --accept-dropped", ErrDroppedRows, text)
+			return inputError(path, "%w: %s; correct the rows or the schema, or accept that with --accept-dropped",
+				ErrDroppedRows, text)
 		}
 		if notice != nil {
 			notice(path + ": " + text)
@@ -93,7 +95,8 @@ func droppedText(stats *data.LoadStats) string {
 		}
 		columns = append(columns, fmt.Sprintf("%s %s", where, chart.Integer(stats.DroppedBy[name])))
 	}
-	text := fmt.Sprintf("%s of %s rows do not fit the schema and are left out", chart.Integer(stats.Dropped), chart.Integer(stats.Rows))
+	text := fmt.Sprintf("%s of %s rows do not fit the schema and are left out", chart.Integer(stats.Dropped),
+		chart.Integer(stats.Rows))
 	if len(columns) > 0 {
 		text += " (" + strings.Join(columns, ", ") + ")"
 	}

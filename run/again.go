@@ -14,9 +14,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Began says whether the job's run directory (Spec.Out) holds the job's run, which Resume goes on with, also where the run is
-// finished. A scheduler starts one command again and again; it begins a run once. What a process left that died before it wrote
-// run.json is removed: such a process reserved nothing. The run of another spec is an *InputError.
+// Began says whether the job's run directory (Spec.Out) holds the job's run, which Resume goes on with, also where the
+// run is finished. A scheduler starts one command again and again; it begins a run once. What a process left that died
+// before it wrote run.json is removed: such a process reserved nothing. The run of another spec is an *InputError.
 func Began(j *Job) (bool, error) { return began(&machine, j) }
 
 func began(d *disk, j *Job) (bool, error) {
@@ -59,12 +59,14 @@ func began(d *disk, j *Job) (bool, error) {
 	return true, sameRun(j, info)
 }
 
-// foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a dot.
+// foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a
+// dot.
 func (j *Job) foreign(e os.DirEntry) bool {
 	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && !j.mayBegin(e.Name())
 }
 
-// clearRemains removes the files of a process that died before it wrote run.json. The caller holds the lock, whose file goes last.
+// clearRemains removes the files of a process that died before it wrote run.json. The caller holds the lock, whose file
+// goes last.
 func clearRemains(d *disk, dir string) error {
 	if err := d.Tidy(dir); err != nil {
 		return err
@@ -93,19 +95,24 @@ func sameRun(j *Job, info *runlog.Info) error {
 	differs("model", sameJSON(now.Model, info.Model))
 	differs("privacy", now.Budget == info.Budget && now.Off == info.Off && now.Accountant == info.Accountant)
 	differs("output", now.Output == info.Output)
-	differs("lab", now.Lab == info.Lab && (now.Seed == nil) == (info.Seed == nil) && (now.Seed == nil || *now.Seed == *info.Seed))
+	differs("lab",
+		now.Lab == info.Lab && (now.Seed == nil) == (info.Seed == nil) && (now.Seed == nil || *now.Seed == *info.Seed))
 	differs("test", now.Test == info.Test && now.TestLabels == info.TestLabels)
 	differs("data", info.Shards > 0 || sameTable(now.Data, info.Data) && now.Labels == info.Labels)
 	differs("network", reflect.DeepEqual(now.Sum, info.Sum))
-	differs("holdout", (info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
-	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config)) // last: its noise follows from the budget
+	differs("holdout",
+		(info.Holdout == nil) == (j.Spec.Holdout == 0) && (info.Holdout == nil || info.Holdout.Share == j.Spec.Holdout))
+	// last: its noise follows from the budget
+	differs("method", now.Method == info.Method && sameJSON(now.Config, info.Config))
 	if other != "" {
-		return inputError(j.Spec.Place("out"), "out: %s holds a run with another %s than this spec; name a new directory, or go on with that run by `sotto fit --resume %s`", j.Spec.Out, other, j.Spec.Out)
+		return inputError(j.Spec.Place("out"),
+			"out: %s holds a run with another %s than this spec; name a new directory, or go on with that run by `sotto fit --resume %s`", j.Spec.Out, other, j.Spec.Out)
 	}
 	return nil
 }
 
-// sameTable compares where rows are. Which descriptor another program gave them by says nothing; Resume compares their content.
+// sameTable compares where rows are. Which descriptor another program gave them by says nothing; Resume compares their
+// content.
 func sameTable(now, began string) bool {
 	return now == began || readfile.Inherited(now) && readfile.Inherited(began)
 }

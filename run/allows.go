@@ -31,23 +31,28 @@ type Crossing struct {
 	Why   string                          // the theorem or rule that is missing
 }
 
-// crossings are all pairs of properties that are refused. Nothing else refuses one property of a run because of another, apart from what a
-// method, a model or the schema says of its own fields. What depends on the plan is asked once there is one.
+// crossings are all pairs of properties that are refused. Nothing else refuses one property of a run because of
+// another, apart from what a method, a model or the schema says of its own fields. What depends on the plan is asked
+// once there is one.
 var crossings = []Crossing{
 	{nil, "seed", func(j *Job) bool { return j.Spec.Seed != nil && !j.Spec.Lab },
-		always("seed: seeded noise protects nobody; leave it out, or write `lab: true`"), "no `lab: true`", "R6: a seed is a key that everyone can know"},
+		always("seed: seeded noise protects nobody; leave it out, or write `lab: true`"), "no `lab: true`",
+		"R6: a seed is a key that everyone can know"},
 	{nil, "privacy", func(j *Job) bool { return j.Spec.Privacy.Off && !j.Spec.Lab },
-		always("privacy: `none` needs `lab: true`; write a budget, or both"), "`none`, and no `lab: true`", "R3: an access without a cost is for the lab"},
+		always("privacy: `none` needs `lab: true`; write a budget, or both"), "`none`, and no `lab: true`",
+		"R3: an access without a cost is for the lab"},
 
 	{nil, "holdout", func(j *Job) bool { return j.holds() && j.Spec.Privacy.Off },
 		always("holdout: found it beside privacy: none; write a budget, which the score on the rows held out needs, or name a test table"), "`privacy: none`", "the score is charged within the budget (PROOFS.md#parallel)"},
 	{nil, "holdout", func(j *Job) bool {
 		return j.holds() && j.Spec.Privacy.Delta != nil && *j.Spec.Privacy.Delta == 0
-	}, always("holdout: found it beside delta: 0; write a δ above 0, as the score has Gaussian noise"), "`delta: 0`", "Gaussian noise has no finite ε at δ = 0"},
+	}, always("holdout: found it beside delta: 0; write a δ above 0, as the score has Gaussian noise"), "`delta: 0`",
+		"Gaussian noise has no finite ε at δ = 0"},
 	{nil, "holdout", func(j *Job) bool { return j.holds() && planned[privacy.Filtered](j) },
 		func(j *Job, _ Setting) string {
 			return fmt.Sprintf("holdout: found it beside method %s, whose costs depend on what it releases; choose a method whose plan is fixed beforehand", j.Spec.MethodName)
-		}, "a filter: `agd` and other methods whose costs depend on what they release", "PROOFS.md#parallel is for plans that are fixed beforehand"},
+		}, "a filter: `agd` and other methods whose costs depend on what they release",
+		"PROOFS.md#parallel is for plans that are fixed beforehand"},
 	{[]Setting{OnWorkers, InSearch, InComparison}, "holdout", (*Job).holds,
 		func(_ *Job, in Setting) string {
 			return fmt.Sprintf("holdout: found it for %s; use `sotto fit` on a table in one process", in)
@@ -58,9 +63,11 @@ var crossings = []Crossing{
 			return fmt.Sprintf("method.name: found %s; with --workers choose a method that asks for sums, as a minimizer is computed where all rows are", j.Spec.MethodName)
 		}, "a solver: `amp`, `outpert` and the like", "a minimizer is no sum"},
 	{[]Setting{OnWorkers}, "method.sampling", planned[privacy.Allocated],
-		always("method.sampling: found allocation; with --workers write poisson or fixed, or use all rows"), "`allocation`", "an allocation is drawn over all rows at once"},
+		always("method.sampling: found allocation; with --workers write poisson or fixed, or use all rows"), "`allocation`",
+		"an allocation is drawn over all rows at once"},
 	{[]Setting{OnWorkers}, "method.center", func(j *Job) bool { return j.Method != nil && centers(j.Method) },
-		always("method.center: found mean; with --workers write none, as shards take no center from their rows"), "`mean`", "a shard adds up rows as they are"},
+		always("method.center: found mean; with --workers write none, as shards take no center from their rows"), "`mean`",
+		"a shard adds up rows as they are"},
 	{[]Setting{OnWorkers}, "method.name", func(j *Job) bool { return j.Method != nil && shifts(j.Method) },
 		func(j *Job, _ Setting) string {
 			return fmt.Sprintf("method.name: found %s, which asks for the mean label; shards sum no labels", j.Spec.MethodName)
@@ -71,14 +78,20 @@ var crossings = []Crossing{
 		always("privacy: found none; with --workers write a budget: without a bound on a row's part a sum depends on where it is added"), "`none`", "exact sums need bounded parts (oracle/private)"},
 
 	{[]Setting{OfOwners}, "privacy", func(j *Job) bool { return j.Spec.Privacy.Off },
-		always("privacy: found none beside network.mode: sum; write a budget, as owners share its noise"), "`none`", "ADR 66: what is shared is noise"},
-	{[]Setting{OfOwners}, "privacy.delta", func(j *Job) bool { return j.Spec.Privacy.Delta != nil && *j.Spec.Privacy.Delta == 0 },
+		always("privacy: found none beside network.mode: sum; write a budget, as owners share its noise"), "`none`",
+		"ADR 66: what is shared is noise"},
+	{[]Setting{OfOwners}, "privacy.delta", func(j *Job) bool {
+		return j.Spec.Privacy.Delta != nil && *j.Spec.Privacy.Delta == 0
+	},
 		always("privacy.delta: found 0 beside network.mode: sum; write a δ above 0: owners share Gaussian noise, which has no finite ε at δ = 0"), "0", "the proof of shares is for Gaussian noise (ADR 66)"},
-	{[]Setting{OfOwners}, "schema", func(j *Job) bool { return j.Schema != nil && j.Schema.Unit != "" && j.Facts.UnitRows > 0 },
+	{[]Setting{OfOwners}, "schema", func(j *Job) bool {
+		return j.Schema != nil && j.Schema.Unit != "" && j.Facts.UnitRows > 0
+	},
 		always("unit: found several rows to a unit beside network.mode: sum; use a table with one row to a unit, as one unit may have rows at several owners"), "units of several rows", "no owner can bound what a unit has elsewhere"},
 
 	{[]Setting{InSearch}, "lab", func(j *Job) bool { return j.Spec.Lab || j.Spec.Seed != nil || j.Spec.Privacy.Off },
-		always("lab: found it for a search, which is charged; leave it out, or use `sotto compare`, which is for the lab"), "a lab run", "R21: the number of trainings is secret"},
+		always("lab: found it for a search, which is charged; leave it out, or use `sotto compare`, which is for the lab"),
+		"a lab run", "R21: the number of trainings is secret"},
 
 	{[]Setting{OnResume}, "seed", func(j *Job) bool { return j.Spec.Seed != nil && planned[privacy.Allocated](j) },
 		always("a seeded run with random allocation does not resume: an epoch that was broken off is never continued, so that it would end otherwise than an unbroken one; run its spec again"),

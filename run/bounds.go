@@ -55,8 +55,8 @@ type ColumnBounds struct {
 	Bounds *schema.Bounds `json:"bounds"`
 }
 
-// EstimateBounds proposes bounds for the columns of a schema whose bounds nobody knows, by noisy counts on a public grid. It charges the
-// dataset before the access. oracle/private/PROOFS.md#grid-counts.
+// EstimateBounds proposes bounds for the columns of a schema whose bounds nobody knows, by noisy counts on a public
+// grid. It charges the dataset before the access. oracle/private/PROOFS.md#grid-counts.
 func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 	src, err := readfile.All(o.Schema, schema.MaxFile)
 	if err != nil {
@@ -147,17 +147,21 @@ func writable(src []byte, columns []string) error {
 func (o *BoundsOptions) columns(s *schema.Schema) ([]string, error) {
 	unknown := s.Unbounded()
 	if s.Format.Kind != schema.KindCSV {
-		return nil, inputError(o.Schema, "format.kind: found %s; use csv, as only tables of named columns have bounds of columns", s.Format.Kind)
+		return nil, inputError(o.Schema,
+			"format.kind: found %s; use csv, as only tables of named columns have bounds of columns", s.Format.Kind)
 	}
 	if s.Rows == 0 {
-		return nil, inputError(o.Schema, "%s is missing; write about how many %s the table has (a public number)", s.Counted(), s.Counted())
+		return nil, inputError(o.Schema, "%s is missing; write about how many %s the table has (a public number)",
+			s.Counted(), s.Counted())
 	}
 	if len(unknown) == 0 {
-		return nil, inputError(o.Schema, "found no column whose bounds are unknown; write bounds: unknown in place of min and max of a numeric column")
+		return nil, inputError(o.Schema,
+			"found no column whose bounds are unknown; write bounds: unknown in place of min and max of a numeric column")
 	}
 	for _, name := range o.Columns {
 		if !slices.Contains(unknown, name) {
-			return nil, inputError("", "--columns: found %q; name numeric columns with bounds: unknown, which are %s", name, strings.Join(unknown, ", "))
+			return nil, inputError("", "--columns: found %q; name numeric columns with bounds: unknown, which are %s", name,
+				strings.Join(unknown, ", "))
 		}
 	}
 	if len(o.Columns) == 0 {
@@ -166,7 +170,8 @@ func (o *BoundsOptions) columns(s *schema.Schema) ([]string, error) {
 	return slices.DeleteFunc(unknown, func(name string) bool { return !slices.Contains(o.Columns, name) }), nil
 }
 
-// adjacency is the relation of the dataset: that of the ledger, if it knows the dataset, or the one that a person names.
+// adjacency is the relation of the dataset: that of the ledger, if it knows the dataset, or the one that a person
+// names.
 func (o *BoundsOptions) adjacency(ctx context.Context, dataset string) (a privacy.Adjacency, err error) {
 	if o.Adjacency != "" {
 		if a, err = privacy.ParseAdjacency(o.Adjacency); err != nil {
@@ -188,12 +193,14 @@ func (o *BoundsOptions) adjacency(ctx context.Context, dataset string) (a privac
 			return a, err
 		}
 	}
-	return a, inputError("", "--adjacency is missing: the ledger does not know the dataset %q yet, and its first charge fixes the relation; write add-or-remove or replace-one", dataset)
+	return a, inputError("",
+		"--adjacency is missing: the ledger does not know the dataset %q yet, and its first charge fixes the relation; write add-or-remove or replace-one", dataset)
 }
 
 // gridQuery is the question for the counts of all bins of a table on the grid, with noise for the budget.
 func gridQuery(grid *schema.Schema, b privacy.Budget, columns int) (*Inquiry, *gridCounts, error) {
-	pub := oracle.Public{Dim: grid.Dim(), Rows: grid.Rows, Adjacency: b.Adjacency, UnitRows: grid.UnitRows, NormBound: grid.RowNorm, L1Bound: float64(columns), Centered: true}
+	pub := oracle.Public{Dim: grid.Dim(), Rows: grid.Rows, Adjacency: b.Adjacency, UnitRows: grid.UnitRows,
+		NormBound: grid.RowNorm, L1Bound: float64(columns), Centered: true}
 	m, err := model.New("linear", model.Options{Dim: pub.Dim, NormBound: grid.RowNorm})
 	if err != nil {
 		return nil, nil, err
@@ -219,7 +226,8 @@ func gridQuery(grid *schema.Schema, b privacy.Budget, columns int) (*Inquiry, *g
 		counts.scale *= 2
 	}
 	why := fmt.Sprintf("bounds of %d columns by `sotto schema bounds`", columns)
-	return &Inquiry{Schema: grid, Options: data.Options{Unlabeled: true}, Budget: b, Why: why, Model: m, Facts: pub, Queries: []oracle.Query{query}}, counts, nil
+	return &Inquiry{Schema: grid, Options: data.Options{Unlabeled: true}, Budget: b, Why: why, Model: m, Facts: pub,
+		Queries: []oracle.Query{query}}, counts, nil
 }
 
 // gridCounts is the law of the noise in counts on the grid, up to the slack of rounding.
@@ -236,16 +244,16 @@ func (g *gridCounts) deviation() float64 {
 	return g.scale * math.Sqrt2
 }
 
-// Reading the bounds from the counts. Noise alone makes a window of any column count as occupied with a probability of at most falseWindow. A
-// bound leaves at most leastShare of the nominal records outside, besides what the noise hides.
+// Reading the bounds from the counts. Noise alone makes a window of any column count as occupied with a probability of
+// at most falseWindow. A bound leaves at most leastShare of the nominal records outside, besides what the noise hides.
 const (
 	falseWindow = 0.01
 	leastShare  = 0.001
 	widest      = 16 // bins of a window
 )
 
-// least is how much the noise of w counts together exceeds with a probability of at most falseWindow over all windows and
-// columns: of one Laplace count exactly, else by the Chernoff bound, of Gaussian noise in closed form.
+// least is how much the noise of w counts together exceeds with a probability of at most falseWindow over all windows
+// and columns: of one Laplace count exactly, else by the Chernoff bound, of Gaussian noise in closed form.
 func (g *gridCounts) least(w int) float64 {
 	windows := 5 * float64(g.columns*schema.GridBins()) // of 1, 2, 4, 8 and 16 bins
 	l := math.Log(windows / falseWindow)
@@ -262,9 +270,9 @@ func (g *gridCounts) least(w int) float64 {
 	return g.scale * best
 }
 
-// read is what the noisy counts of one column say of its bounds. Windows of 1, 2, 4, 8 and 16 bins are occupied where their
-// count is above both the noise and the least share of the records; a wide one only where no narrower one within it
-// is. The bounds are those of all occupied windows together.
+// read is what the noisy counts of one column say of its bounds. Windows of 1, 2, 4, 8 and 16 bins are occupied where
+// their count is above both the noise and the least share of the records; a wide one only where no narrower one within
+// it is. The bounds are those of all occupied windows together.
 func (g *gridCounts) read(noisy []float64, rows int, c *schema.Column) *schema.Bounds {
 	occupied := make([]bool, len(noisy))
 	from, to := len(noisy), -1

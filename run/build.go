@@ -61,7 +61,8 @@ type Build struct {
 // ThisBuild describes the running program.
 func ThisBuild() Build {
 	set, _ := kern.Level() // the command has checked its variable
-	b := Build{Version: Version(), Program: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: set}
+	b := Build{Version: Version(), Program: Program(), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: set}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {
@@ -82,7 +83,8 @@ func SameBuild(info *runlog.Info) bool {
 
 func sameBuild(info *runlog.Info, b Build) bool {
 	told := b.Version != "(devel)" && !strings.Contains(b.Version, "+dirty")
-	return told && info.Version == b.Version && info.Build == b.Program && info.Go == b.Go && info.Platform == b.Platform && info.Kernels == b.Kernels
+	return told && info.Version == b.Version && info.Build == b.Program && info.Go == b.Go &&
+		info.Platform == b.Platform && info.Kernels == b.Kernels
 }
 
 // Text prints it for people.
@@ -94,7 +96,8 @@ func (b Build) Text(w io.Writer) {
 	if b.Program != "" {
 		fmt.Fprintf(w, "Program    %s\n", b.Program)
 	}
-	fmt.Fprintf(w, "Version    %s\nCommit     %s\nGo         %s\nPlatform   %s\nKernels    %s\n", b.Version, commit, b.Go, b.Platform, b.Kernels)
+	fmt.Fprintf(w, "Version    %s\nCommit     %s\nGo         %s\nPlatform   %s\nKernels    %s\n", b.Version, commit, b.Go,
+		b.Platform, b.Kernels)
 }
 
 // OtherBuild is the error of a run whose method or model this build does not have.
@@ -103,7 +106,8 @@ func OtherBuild(info *runlog.Info, what, name string) error {
 	if info.Build != "" {
 		maker = info.Build
 	}
-	return fmt.Errorf("%s: %s %q %w; the run was made by %s: use that program to verify or resume it", runlog.InfoFile, what, name, ErrOtherBuild, maker)
+	return fmt.Errorf("%s: %s %q %w; the run was made by %s: use that program to verify or resume it", runlog.InfoFile,
+		what, name, ErrOtherBuild, maker)
 }
 
 // knows reports an error where this build does not have the run's model.

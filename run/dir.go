@@ -24,7 +24,9 @@ func (s *Session) makeDir() (undo func(), err error) {
 	if len(missing) == 0 {
 		if entries, err := s.disk().FS.ReadDir(dir); err != nil {
 			return fail("%v", err)
-		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == lockFile || !s.Job.mayBegin(e.Name()) }) {
+		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return e.Name() == lockFile || !s.Job.mayBegin(e.Name())
+		}) {
 			return fail("%s exists and is not empty; give a new or an empty directory", dir)
 		}
 	}
@@ -34,8 +36,8 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
-		// run.json goes first, durably: it must not say that the rest is there, also after a power cut. If it stays, so does the
-		// rest, and a resume reserves.
+		// run.json goes first, durably: it must not say that the rest is there, also after a power cut. If it stays, so does
+		// the rest, and a resume reserves.
 		err := s.disk().FS.Remove(filepath.Join(dir, runlog.InfoFile))
 		if err == nil {
 			err = s.disk().FS.SyncDir(dir)
@@ -62,21 +64,24 @@ func (s *Session) makeDir() (undo func(), err error) {
 		return fail("%v", err)
 	}
 	// Another run may have begun and ended here before this process got the lock.
-	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !s.Job.mayBegin(e.Name()) }) {
+	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return !s.Job.mayBegin(e.Name())
+	}) {
 		s.unlockDir()
 		return fail("%s is another run's; give a new or an empty directory", dir)
 	}
 	return undo, nil
 }
 
-// mayBegin says whether a directory in which a run begins may have a file of that name: its lock, and what an owner of a network keeps
-// of its coming.
+// mayBegin says whether a directory in which a run begins may have a file of that name: its lock, and what an owner of
+// a network keeps of its coming.
 func (j *Job) mayBegin(name string) bool {
 	return name == lockFile || name == runlog.PlaceFile && j.Sum != nil
 }
 
 // beginning are the files in a run directory before it has run.json. The lock file is last.
-var beginning = []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile, lockFile}
+var beginning = []string{runlog.EventsFile, runlog.ReleasesFile, runlog.StepsFile, runlog.TokenFile, runlog.HoldoutFile,
+	lockFile}
 
 // missingDirs are the directories that have to be made for dir, deepest first.
 func missingDirs(disk vfs.FS, dir string) (missing []string) {

@@ -42,9 +42,11 @@ type PrivateEvaluation struct {
 	streams noise.Streams // tests: known noise
 }
 
-// EvaluatePrivately scores the model on a table by noisy counts. It charges the dataset before it reads rows for them, and writes the
-// answers to a directory of their own, which it returns, before anything that follows from them leaves it (R5).
-func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateEvaluation) (*runlog.Evaluation, string, error) {
+// EvaluatePrivately scores the model on a table by noisy counts. It charges the dataset before it reads rows for them,
+// and writes the answers to a directory of their own, which it returns, before anything that follows from them leaves
+// it (R5).
+func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
+	o PrivateEvaluation) (*runlog.Evaluation, string, error) {
 	schema := *m.Schema
 	schema.Dataset, schema.Rows = cmp.Or(o.Dataset, schema.Dataset), cmp.Or(o.Rows, schema.Rows)
 	b := m.Guarantee.Budget
@@ -56,10 +58,12 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateE
 		return nil, "", inputError("--epsilon", "%w", err)
 	}
 	if schema.Rows < 1 {
-		return nil, "", inputError("--rows", "found %d; write about how many %s the table has, a public number", schema.Rows, schema.Counted())
+		return nil, "", inputError("--rows", "found %d; write about how many %s the table has, a public number", schema.Rows,
+			schema.Counted())
 	}
-	plan, err := quality.New(quality.Subject{Schema: &schema, Threshold: m.File.Threshold, Probabilities: m.Model.Facts().Probabilities,
-		Adjacency: b.Adjacency, Rows: schema.Rows, By: o.By})
+	plan, err := quality.New(quality.Subject{Schema: &schema, Threshold: m.File.Threshold,
+		Probabilities: m.Model.Facts().Probabilities,
+		Adjacency:     b.Adjacency, Rows: schema.Rows, By: o.By})
 	if err != nil {
 		return nil, "", inputError("--by", "%w", err)
 	}
@@ -68,7 +72,8 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateE
 	}
 	e := &runlog.Evaluation{
 		Format: runlog.EvaluationFormat, Started: time.Now().UTC().Truncate(time.Millisecond), Version: o.Version,
-		Run: m.File.Run, Data: TablePath(path), Dataset: schema.Dataset, Unit: schema.Unit, UnitRows: schema.UnitRows, Rows: schema.Rows,
+		Run: m.File.Run, Data: TablePath(path), Dataset: schema.Dataset, Unit: schema.Unit, UnitRows: schema.UnitRows,
+		Rows:   schema.Rows,
 		Budget: b, Accountant: account.Best{}.String(), Ledger: cmp.Or(o.Ledger, m.Ledger),
 	}
 	if e.Plan, err = privacy.MarshalEvent(plan.Event()); err != nil {
@@ -89,9 +94,12 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string, o PrivateE
 		return nil, "", err
 	}
 	q := Inquiry{
-		Run: e.ID, Schema: &schema, Data: path, Options: data.Options{Labels: o.Labels}, Ledger: e.Ledger, Budget: b, Why: "evaluation by `sotto evaluate`",
-		Model: m.Model, Queries: plan.Queries(), Seal: map[string]string{runlog.SealFile: "hmac-sha256"}, AcceptDropped: o.AcceptDropped, Notice: o.Notice, streams: o.streams,
-		Facts: oracle.Public{Dim: m.Model.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: b.Adjacency, NormBound: m.Model.Facts().NormBound},
+		Run: e.ID, Schema: &schema, Data: path, Options: data.Options{Labels: o.Labels}, Ledger: e.Ledger, Budget: b,
+		Why:   "evaluation by `sotto evaluate`",
+		Model: m.Model, Queries: plan.Queries(), Seal: map[string]string{runlog.SealFile: "hmac-sha256"},
+		AcceptDropped: o.AcceptDropped, Notice: o.Notice, streams: o.streams,
+		Facts: oracle.Public{Dim: m.Model.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(),
+			Adjacency: b.Adjacency, NormBound: m.Model.Facts().NormBound},
 	}
 	charged, err := q.Ask(ctx, func(batch oracle.Batch) (err error) {
 		e.Answers, err = plan.Answers(batch, m.File.Weights())
@@ -160,8 +168,8 @@ func evaluationSeal(dir string) (map[string]string, error) {
 	return map[string]string{runlog.EvaluationFile: hex.EncodeToString(sum[:])}, nil
 }
 
-// VerifyEvaluation checks a charged evaluation from its directory alone: that what was asked costs what was charged, and that the
-// figures follow from the answers; with a ledger also the charge and the seal.
+// VerifyEvaluation checks a charged evaluation from its directory alone: that what was asked costs what was charged,
+// and that the figures follow from the answers; with a ledger also the charge and the seal.
 func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
 	e, err := runlog.ReadEvaluation(dir)
 	if err != nil {
@@ -191,7 +199,8 @@ func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Find
 	if v.seal, err = evaluationSeal(dir); err != nil {
 		return nil, err
 	}
-	v.Say("plan", privacy.Equal(plan.Event(), event) && plan.Adjacency == e.Budget.Adjacency, "%d scores cost %v; the record says %v", len(plan.Scores), plan.Event(), event)
+	v.Say("plan", privacy.Equal(plan.Event(), event) && plan.Adjacency == e.Budget.Adjacency,
+		"%d scores cost %v; the record says %v", len(plan.Scores), plan.Event(), event)
 	v.cost("budget", event)
 	follow, err := plan.Figures(e.Answers)
 	if err != nil {

@@ -24,8 +24,8 @@ type Env struct {
 	Progress       func(Progress) // receives durable steps, about twice a second
 	Notice         func(string)   // receives what only the owner of the data may see
 
-	// Report writes the report of a run that has ended (report.Write), with what the ledger holds of the dataset by then; nil
-	// of a lab run. It is called before the settlement, which seals the report with the other files.
+	// Report writes the report of a run that has ended (report.Write), with what the ledger holds of the dataset by then;
+	// nil of a lab run. It is called before the settlement, which seals the report with the other files.
 	Report func(dir string, life *ledger.History) error
 
 	Owners Owners // who release sums together (network.mode: sum); nil: this run releases its own
@@ -106,8 +106,8 @@ func (s *Session) check() error {
 	return err
 }
 
-// begin makes the right of a new run, durably and before the first access, and writes what a resume needs. begun says whether the ledger may
-// know the run: from then on the directory stays.
+// begin makes the right of a new run, durably and before the first access, and writes what a resume needs. begun says
+// whether the ledger may know the run: from then on the directory stays.
 func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 	if s.writer, err = s.disk().Create(s.Dir); err != nil {
 		return false, err

@@ -38,8 +38,8 @@ func stateEvery(m method.Method, plan privacy.Event, dim int) int {
 	return max(1, keepAll/2/step)
 }
 
-// A walk folds the steps of a job's method into its output, from the beginning or from a saved state. What a run gives is a fold over its
-// log: Fit's is empty, Resume's ends early, and Verify's is whole.
+// A walk folds the steps of a job's method into its output, from the beginning or from a saved state. What a run gives
+// is a fold over its log: Fit's is empty, Resume's ends early, and Verify's is whole.
 type walk struct {
 	job  *Job
 	from *method.Checkpoint // nil: the beginning
@@ -125,7 +125,8 @@ func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
 		return nil, fmt.Errorf("the state after step %d: %w", at.Step, err)
 	}
 	if n := len(at.Vectors); n < 2 || len(at.Vectors[0]) != len(w.mean.Out) {
-		return nil, fmt.Errorf("the state after step %d: found %d vectors of another form; this method has others", at.Step, n)
+		return nil, fmt.Errorf("the state after step %d: found %d vectors of another form; this method has others", at.Step,
+			n)
 	}
 	copy(w.mean.Out, at.Vectors[0])
 	w.from.Vectors = at.Vectors[1:]
@@ -223,7 +224,8 @@ func (j *Job) result(e ending, charged int) (r *runlog.Result, err error) {
 
 // given copies into a result what does not follow from releases.
 func given(r, of *runlog.Result) {
-	r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss, r.SinceResumed = of.TrainSeconds, of.Owners, of.Test, of.LabCounts, of.TrainLoss, of.SinceResumed
+	r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss, r.SinceResumed = of.TrainSeconds, of.Owners, of.Test,
+		of.LabCounts, of.TrainLoss, of.SinceResumed
 }
 
 // file is the model file of a run that ended so.
@@ -270,14 +272,16 @@ func historyOf(rec *runlog.Record) (h history, err error) {
 	}
 }
 
-// oracle answers as in the training from a state on, nil being the beginning, and then as the next oracle does; nil: the answers end there. It charges
-// the meter, if there is one, for all of the training. done closes the log.
-func (h history) oracle(j *Job, at *runlog.State, meter account.Meter, then oracle.Oracle) (o *replay.Oracle, done func()) {
+// oracle answers as in the training from a state on, nil being the beginning, and then as the next oracle does; nil:
+// the answers end there. It charges the meter, if there is one, for all of the training. done closes the log.
+func (h history) oracle(j *Job, at *runlog.State, meter account.Meter,
+	then oracle.Oracle) (o *replay.Oracle, done func()) {
 	next, done := h.releases(at)
 	return &replay.Oracle{Facts: j.Facts, Part: j.Part(), Next: next, Meter: meter, Then: then}, done
 }
 
-// releases yields those of the training after a state, each with its charge. Charges before the state count as lost, like those of a crash.
+// releases yields those of the training after a state, each with its charge. Charges before the state count as lost,
+// like those of a crash.
 func (h history) releases(at *runlog.State) (next func() (replay.Released, error), done func()) {
 	if h.Charged() == 0 { // of a run that begins
 		return replay.Each(nil), func() {}

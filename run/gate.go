@@ -68,7 +68,8 @@ func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*d
 
 // Read opens and takes one table for an access that no run is charged for. It uses the assertions, the
 // reason and the hooks of g.
-func Read(ctx context.Context, where, id string, g access.Gate, purpose access.Purpose, s *schema.Schema, file string, opt data.Options) (*data.Table, error) {
+func Read(ctx context.Context, where, id string, g access.Gate, purpose access.Purpose, s *schema.Schema, file string,
+	opt data.Options) (*data.Table, error) {
 	gate, err := Gate(ctx, where, false, g.Notice)
 	if err != nil {
 		return nil, err

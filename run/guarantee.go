@@ -17,7 +17,8 @@ import (
 
 // GuaranteeOf returns the guarantee in the model file of a run.
 func GuaranteeOf(i *runlog.Info) Guarantee {
-	g := Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID, Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
+	g := Guarantee{Budget: i.Budget, Off: i.Off, Unit: i.Unit, UnitRows: i.UnitRows, Dataset: i.Dataset, Run: i.ID,
+		Accountant: i.Accountant, GDP: i.GDP, Plan: i.Plan, Method: i.Method, Config: i.Config}
 	if plan, err := i.PlanEvent(); err == nil {
 		if s := privacy.SharingOf(plan); s.Owners > 0 {
 			g.Against = text.Against(s.Colluders) + ", while masks hold"
@@ -37,9 +38,10 @@ type Guarantee struct {
 	Accountant string                 `json:"accountant,omitempty"`
 	GDP        *account.GaussianBound `json:"gdp,omitempty"` // as in run.json; not in older files
 	Plan       json.RawMessage        `json:"plan"`
-	Against    string                 `json:"against,omitempty"` // whom the budget holds against, where owners share the noise: in words
-	Method     string                 `json:"method,omitempty"`  // this and Config: not in older files
-	Config     json.RawMessage        `json:"config,omitempty"`
+	// whom the budget holds against, where owners share the noise: in words
+	Against string          `json:"against,omitempty"`
+	Method  string          `json:"method,omitempty"` // this and Config: not in older files
+	Config  json.RawMessage `json:"config,omitempty"`
 }
 
 // numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a
@@ -59,15 +61,17 @@ func numerics(j *Job, batches int) string {
 	dim := j.Facts.Dim
 	total, whose := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
 	if n := j.Facts.Owners; n > 0 { // each adds a share of the noise, and draws its own sample
-		total, whose = total*float64(n), fmt.Sprintf(" of each of %d owners; that each share is rounded by itself adds less than (1 + e^ε)·2⁻⁹⁰⁰ for each number of a sum", n)
+		total, whose = total*float64(n),
+			fmt.Sprintf(" of each of %d owners; that each share is rounded by itself adds less than (1 + e^ε)·2⁻⁹⁰⁰ for each number of a sum", n)
 	}
 	return fmt.Sprintf("%s and the noise is an exactly rounded Gaussian on the same grid, added without rounding: "+
 		"the guarantee holds in the computer's arithmetic, not only on paper. The sampler's distance from the ideal adds at most %.1e to δ over %d coordinates and %d batches%s; "+
-		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches, whose)
+		"beyond that it rests on the ChaCha8 cipher, on SHA-256 and on the system's randomness.", sums, total, dim, batches,
+		whose)
 }
 
-// samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of noise, and of
-// choices of records.
+// samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of
+// noise, and of choices of records.
 func samplerDelta(dim, batches int, epsilon float64) float64 {
 	return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
 }
@@ -83,7 +87,10 @@ func (j *Job) File(w []float64, g Guarantee) (*model.File, error) {
 		return nil, err
 	}
 	return &model.File{
-		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm, Config: j.Spec.Model.Config, Shape: model.ShapeOf(j.Model), W: w, Classes: j.Schema.ClassNames(), Features: j.Schema.FeatureNames(),
-		Threshold: j.Spec.Model.Threshold, Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab, Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
+		Format: model.FileFormat, Model: j.Spec.Model.Name, Dim: j.Schema.Dim(), NormBound: j.Schema.RowNorm,
+		Config: j.Spec.Model.Config, Shape: model.ShapeOf(j.Model), W: w, Classes: j.Schema.ClassNames(),
+		Features:  j.Schema.FeatureNames(),
+		Threshold: j.Spec.Model.Threshold, Schema: schema, Guarantee: guarantee, Lab: j.Spec.Lab,
+		Created: time.Now().UTC().Format(time.RFC3339), Run: g.Run,
 	}, nil
 }

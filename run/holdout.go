@@ -27,8 +27,8 @@ import (
 // mostHeldOut is the largest share that is held out.
 const mostHeldOut = 0.5
 
-// methodShare is the method's share of ε and δ under replace-one, where the costs of both parts add up. The score gets what is left of
-// the whole: more than a tenth, as costs add up like squares.
+// methodShare is the method's share of ε and δ under replace-one, where the costs of both parts add up. The score gets
+// what is left of the whole: more than a tenth, as costs add up like squares.
 const methodShare = 0.9
 
 // HeldOut are the records that a run does not train on, but scores.
@@ -39,7 +39,8 @@ type HeldOut struct {
 	key   []byte       // of that rule; nil before a run begins
 }
 
-// part is the name of a part in events. The plan that is reserved in the ledger has it, so a run goes on with no other split.
+// part is the name of a part in events. The plan that is reserved in the ledger has it, so a run goes on with no other
+// split.
 func (h *HeldOut) part(name string) string {
 	if h.Split == "" {
 		return name
@@ -92,7 +93,8 @@ func (s *Spec) checkHoldout() error {
 	case !s.Has("holdout") && s.Holdout == 0:
 		return nil
 	case !(s.Holdout > 0 && s.Holdout <= mostHeldOut):
-		return inputError(place, "holdout: found %v; write a share above 0 and up to %v, as in holdout: 0.2", s.Holdout, mostHeldOut)
+		return inputError(place, "holdout: found %v; write a share above 0 and up to %v, as in holdout: 0.2", s.Holdout,
+			mostHeldOut)
 	}
 	return nil
 }
@@ -112,11 +114,13 @@ func (j *Job) holdOut() error {
 	j.Held = &HeldOut{Rows: j.Spec.heldOut(j.Schema.Rows)}
 	switch {
 	case j.Held.Rows < 1 || j.Facts.Rows < 1:
-		return inputError(place, "holdout: found %v of %d %s; write a share that leaves some of them in both parts", j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
+		return inputError(place, "holdout: found %v of %d %s; write a share that leaves some of them in both parts",
+			j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
 	}
 	training := privacy.InPart(runlog.TrainingPart, j.Plan)
 	score, err := quality.New(quality.Subject{
-		Schema: j.Schema, Threshold: j.Spec.Model.Threshold, Probabilities: j.Model.Facts().Probabilities, Adjacency: b.Adjacency, Rows: j.Held.Rows,
+		Schema: j.Schema, Threshold: j.Spec.Model.Threshold, Probabilities: j.Model.Facts().Probabilities,
+		Adjacency: b.Adjacency, Rows: j.Held.Rows,
 	})
 	if err != nil {
 		return &InputError{place, fmt.Errorf("holdout: %w", err)}
@@ -151,7 +155,8 @@ func (j *Job) setHeldOut(info *runlog.Holdout) error {
 		return nil
 	}
 	if !(info.Share > 0 && info.Share <= mostHeldOut) {
-		return fmt.Errorf("%s: holdout.share: found %v; write a share above 0 and up to %v", runlog.InfoFile, info.Share, mostHeldOut)
+		return fmt.Errorf("%s: holdout.share: found %v; write a share above 0 and up to %v", runlog.InfoFile, info.Share,
+			mostHeldOut)
 	}
 	j.Spec.Holdout = info.Share
 	j.Held = &HeldOut{Rows: j.Spec.heldOut(j.Schema.Rows), Split: info.Split}
@@ -170,8 +175,8 @@ func (j *Job) holdoutFacts() []string {
 		j.Schema.Unit, chart.Integer(j.Held.Rows), chart.Integer(j.whole().Rows))}
 }
 
-// holdoutKey makes the key by which records are held out. It has nothing to do with the table: in a seeded lab run it follows
-// from the seed, as noise and samples do.
+// holdoutKey makes the key by which records are held out. It has nothing to do with the table: in a seeded lab run it
+// follows from the seed, as noise and samples do.
 func (j *Job) holdoutKey() []byte {
 	if seed := j.Spec.Seed; seed != nil {
 		key := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("sotto holdout"), *seed))
@@ -205,13 +210,14 @@ func (j *Job) split(key []byte) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// keepKey writes the key of the holdout into the run directory, for a resume; it does nothing for a run without one. Like the token, the
-// file is its owner's, and is neither sealed nor published.
+// keepKey writes the key of the holdout into the run directory, for a resume; it does nothing for a run without one.
+// Like the token, the file is its owner's, and is neither sealed nor published.
 func (s *Session) keepKey() error {
 	if s.Job.Held == nil {
 		return nil
 	}
-	return newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.HoldoutFile), 0o600, []byte(hex.EncodeToString(s.Job.Held.key)+"\n"))
+	return newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.HoldoutFile), 0o600,
+		[]byte(hex.EncodeToString(s.Job.Held.key)+"\n"))
 }
 
 // readKey reads it.
@@ -228,8 +234,8 @@ func readKey(dir string) ([]byte, error) {
 	return key, nil
 }
 
-// divide divides the rows of a table into the part to train on and the part held out, by the key in a run directory, and closes the
-// table.
+// divide divides the rows of a table into the part to train on and the part held out, by the key in a run directory,
+// and closes the table.
 func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, err error) {
 	key, err := readKey(dir)
 	if err != nil {
@@ -240,9 +246,13 @@ func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, er
 	case err != nil:
 		return nil, nil, err
 	case split != j.Held.Split:
-		return nil, nil, inputError("", "%s: with the share and the schema in %s it is not the split that this run began with: rows would change their part", filepath.Join(dir, runlog.HoldoutFile), runlog.InfoFile)
+		return nil, nil, inputError("",
+			"%s: with the share and the schema in %s it is not the split that this run began with: rows would change their part",
+			filepath.Join(dir, runlog.HoldoutFile), runlog.InfoFile)
 	case whole.Adjacency == privacy.ReplaceOne && table.Units() != whole.Rows: // public (R9)
-		return nil, nil, inputError(j.Spec.Schema, "rows: found %d %s in the table; expected exactly %d, the number in the schema, under replace-one", table.Units(), whole.Counted(), whole.Rows)
+		return nil, nil, inputError(j.Spec.Schema,
+			"rows: found %d %s in the table; expected exactly %d, the number in the schema, under replace-one", table.Units(),
+			whole.Counted(), whole.Rows)
 	}
 	var out []bool
 	if whole.Adjacency == privacy.ReplaceOne {
@@ -266,9 +276,10 @@ func (s *Session) holdOut() (err error) {
 	return err
 }
 
-// score answers the private figures of a trained model, by a batch of that number, unless the run log has them. If a crash lost the answer
-// the run has none: the charge is spent.
-func (s *Session) score(ctx context.Context, end ending, known history, meter account.Meter, batch int) ([][]float64, error) {
+// score answers the private figures of a trained model, by a batch of that number, unless the run log has them. If a
+// crash lost the answer the run has none: the charge is spent.
+func (s *Session) score(ctx context.Context, end ending, known history, meter account.Meter,
+	batch int) ([][]float64, error) {
 	if s.held == nil || !end.finite() || known.answers != nil || known.scored && !s.Job.redraws() {
 		return known.answers, nil
 	}
@@ -284,7 +295,8 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 	}
 	facts := j.Facts
 	facts.Rows, facts.Centered, facts.Shifted, facts.LabelMin = j.Held.Rows, false, false, 0
-	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: s.held, Part: j.Held.Part(), Meter: meter, Streams: j.Streams(), Journal: s.writer, First: batch, Workers: s.workers()}
+	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: s.held, Part: j.Held.Part(), Meter: meter, Streams: j.Streams(),
+		Journal: s.writer, First: batch, Workers: s.workers()}
 	var answers [][]float64
 	err = t.over(func(o *private.Oracle) error {
 		answers, err = j.Held.Score.Ask(ctx, o, file.Weights())

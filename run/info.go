@@ -31,12 +31,15 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	}
 	i := &runlog.Info{
 		Format: runlog.InfoFormat, ID: id, Status: runlog.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
-		Version: version, Build: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernels(),
-		SpecFile: absolute(j.Spec.File), Data: TablePath(j.Spec.Data), Test: TablePath(j.Spec.Test), Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
+		Version: version, Build: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernels:  kernels(),
+		SpecFile: absolute(j.Spec.File), Data: TablePath(j.Spec.Data), Test: TablePath(j.Spec.Test),
+		Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
 		Method: j.Spec.MethodName, Output: string(j.Spec.Output), StateEvery: j.StateEvery,
 		Budget: j.Spec.Privacy.Budget(), Off: j.Spec.Privacy.Off,
-		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Assumptions(), Assertions: j.Spec.Assertions(),
+		Lab: j.Spec.Lab, Seed: j.Spec.Seed, Warnings: j.Warnings, Assumptions: j.Assumptions(),
+		Assertions: j.Spec.Assertions(),
 		Disclosure: j.Spec.Disclosure,
 	}
 	i.Budget.Adjacency = j.Facts.Adjacency
@@ -115,7 +118,8 @@ func (j *Job) encodingFacts() []string {
 	}
 	facts := []string{fmt.Sprintf("Columns that name no encoding have bumps by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
 	if auto.SmoothBumps {
-		facts = append(facts, "The weights of bumps were brought closer to 0 by what the known noise adds to them, which costs nothing.")
+		facts = append(facts,
+			"The weights of bumps were brought closer to 0 by what the known noise adds to them, which costs nothing.")
 	}
 	return facts
 }
@@ -176,15 +180,20 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	if j.Schema.Dataset != info.Dataset || j.Schema.Unit != info.Unit || j.Schema.UnitRows != info.UnitRows {
-		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", runlog.InfoFile, j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
+		return nil, fmt.Errorf("%s: the schema is of the dataset %q by %s, the run of %q by %s", runlog.InfoFile,
+			j.Schema.Dataset, text.Whom(j.Schema.Unit, j.Schema.UnitRows), info.Dataset, info.Whom())
 	}
 	delta := info.Budget.Delta
 	j.Spec = &Spec{
-		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels, MethodName: info.Method, Method: m,
-		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency, Accountant: info.Accountant},
-		Lab:     info.Lab, Seed: info.Seed, Ledger: info.Ledger,
-		AcceptDelta: slices.Contains(info.Assertions, runlog.AcceptDelta), AcceptDropped: slices.Contains(info.Assertions, runlog.AcceptDropped),
-		TestOverlaps: slices.Contains(info.Assertions, runlog.TestOverlaps), Void: slices.Contains(info.Assertions, runlog.Void),
+		File: info.SpecFile, Data: info.Data, Test: info.Test, Labels: info.Labels, TestLabels: info.TestLabels,
+		MethodName: info.Method, Method: m,
+		Privacy: PrivacySpec{Off: info.Off, Epsilon: info.Budget.Epsilon, Delta: &delta, Adjacency: info.Budget.Adjacency,
+			Accountant: info.Accountant},
+		Lab: info.Lab, Seed: info.Seed, Ledger: info.Ledger,
+		AcceptDelta:    slices.Contains(info.Assertions, runlog.AcceptDelta),
+		AcceptDropped:  slices.Contains(info.Assertions, runlog.AcceptDropped),
+		TestOverlaps:   slices.Contains(info.Assertions, runlog.TestOverlaps),
+		Void:           slices.Contains(info.Assertions, runlog.Void),
 		MetricsTimings: slices.Contains(info.Assertions, runlog.MetricsTimings),
 	}
 	if err := j.Spec.Allows(OnOneTable); err != nil {
@@ -207,7 +216,8 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 			return nil, err
 		}
 		if j.Schema.Rows != s.Total() {
-			return nil, fmt.Errorf("%s: sum.rows: found %d rows in all; the schema has %d", runlog.InfoFile, s.Total(), j.Schema.Rows)
+			return nil, fmt.Errorf("%s: sum.rows: found %d rows in all; the schema has %d", runlog.InfoFile, s.Total(),
+				j.Schema.Rows)
 		}
 		j.Sum, j.Spec.sum, j.Spec.summed = s, s, true
 	}
@@ -219,12 +229,14 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	// What the run's events state, and how it sums; the rest follows from schema and model.
-	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short, facts.Centered
+	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short,
+		facts.Centered
 	if !facts.Shifted {
 		j.Facts.Shifted, j.Facts.LabelMin = false, 0
 	}
 	if facts.Owners != j.Facts.Owners || facts.Colluders != j.Facts.Colluders {
-		return nil, fmt.Errorf("%s: public: found %d owners, %d of whom may collude; sum has %d and %d", runlog.InfoFile, facts.Owners, facts.Colluders, j.Facts.Owners, j.Facts.Colluders)
+		return nil, fmt.Errorf("%s: public: found %d owners, %d of whom may collude; sum has %d and %d", runlog.InfoFile,
+			facts.Owners, facts.Colluders, j.Facts.Owners, j.Facts.Colluders)
 	}
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {

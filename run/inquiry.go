@@ -38,9 +38,10 @@ type Inquiry struct {
 	streams noise.Streams // tests: known noise; the zero value is secure
 }
 
-// Ask reads the table, charges the dataset for all queries, and gives the batch to answer, which asks them. It returns the
-// run under which the ledger has the charge. The ledger has it in full before answer is called: reserved, charged and settled, so
-// that no later failure leaves anything open or gives anything back. Until then a mistake in the input changes nothing on disk.
+// Ask reads the table, charges the dataset for all queries, and gives the batch to answer, which asks them. It returns
+// the run under which the ledger has the charge. The ledger has it in full before answer is called: reserved, charged
+// and settled, so that no later failure leaves anything open or gives anything back. Until then a mistake in the input
+// changes nothing on disk.
 func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run string, err error) {
 	plan := privacy.Repeated{Count: 1, Of: q.Facts.Cost(sample.Full{}, q.Queries)}
 	meter, err := account.NewPlan(plan, account.Best{}, q.Budget)
@@ -48,7 +49,8 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 		return "", err
 	}
 	if delta := q.Budget.Delta; delta >= 1/float64(q.Facts.Rows) {
-		return "", inputError("", "delta: %w: found %v, which is at least 1/%s = %.3g; choose one well below", ErrLargeDelta, delta, q.Facts.Counted(), 1/float64(q.Facts.Rows))
+		return "", inputError("", "delta: %w: found %v, which is at least 1/%s = %.3g; choose one well below", ErrLargeDelta,
+			delta, q.Facts.Counted(), 1/float64(q.Facts.Rows))
 	}
 	gate, err := Gate(ctx, q.Ledger, true, q.Notice)
 	if err != nil {
@@ -70,7 +72,8 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 	}
 	defer table.Close()
 	job := &Job{Model: q.Model, Facts: q.Facts}
-	t := Trainer{Job: job, Table: table, Meter: meter, Streams: q.streams, Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
+	t := Trainer{Job: job, Table: table, Meter: meter, Streams: q.streams, Journal: NopJournal{},
+		Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {
 		return run, err
@@ -83,8 +86,10 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 	return run, answer(b)
 }
 
-// charge charges the ledger and takes the table. On error it closes the table; run is "" where the reservation failed, which an uncertain one may not have.
-func (q *Inquiry) charge(ctx context.Context, opened *access.Opened, plan privacy.Repeated) (table *data.Table, run string, err error) {
+// charge charges the ledger and takes the table. On error it closes the table; run is "" where the reservation failed,
+// which an uncertain one may not have.
+func (q *Inquiry) charge(ctx context.Context, opened *access.Opened,
+	plan privacy.Repeated) (table *data.Table, run string, err error) {
 	taken := false
 	defer func() {
 		if !taken {
@@ -118,7 +123,9 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened, plan privac
 	if err := l.Reach(ctx, run, token, 1, []ledger.Charges{{Count: 1, Event: plan.Of}}); err != nil {
 		return nil, run, err
 	}
-	if err := l.Settle(ctx, run, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: b.Epsilon, Delta: b.Delta, Charged: charged, Seal: q.Seal}); err != nil {
+	if err := l.Settle(ctx, run, token,
+		ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: b.Epsilon, Delta: b.Delta, Charged: charged,
+			Seal: q.Seal}); err != nil {
 		return nil, run, fmt.Errorf("run %s is charged: %w", run, err)
 	}
 	taken = true

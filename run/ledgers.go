@@ -33,8 +33,8 @@ func ViewLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 	return reachLedger(ctx, where, ledger.View)
 }
 
-// OwnLedger is ViewLedger for the ledger that a finished run or an evaluation itself names. Where that is not at hand, or is not the one that the run
-// saw, there is none, and why says so.
+// OwnLedger is ViewLedger for the ledger that a finished run or an evaluation itself names. Where that is not at hand,
+// or is not the one that the run saw, there is none, and why says so.
 func OwnLedger(ctx context.Context, dir string) (l *ledger.Ledger, why string, err error) {
 	var id, place, head string
 	if IsEvaluation(dir) {
@@ -66,14 +66,16 @@ func OwnLedger(ctx context.Context, dir string) (l *ledger.Ledger, why string, e
 	if !errors.Is(err, ledger.ErrUnknownRun) {
 		return l, "", err
 	}
-	// A ledger with the entry that the run saw should know the run. Another machine may have another ledger at the same place.
+	// A ledger with the entry that the run saw should know the run. Another machine may have another ledger at the same
+	// place.
 	if h, err := headOf(head); err == nil && l.Contains(ctx, h) == nil {
 		return l, "", nil
 	}
 	return nil, fmt.Sprintf("%s, which the directory names, knows neither it nor the ledger entry before it, so it may be another machine's", l.Where()), l.Close()
 }
 
-func reachLedger(ctx context.Context, where string, open func(context.Context, string) (*ledger.Ledger, error)) (*ledger.Ledger, error) {
+func reachLedger(ctx context.Context, where string,
+	open func(context.Context, string) (*ledger.Ledger, error)) (*ledger.Ledger, error) {
 	l, err := open(ctx, where)
 	switch {
 	case err == nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// Abandoned reports whether the process that worked on the run in dir is gone. It is false where that cannot be told: without a
-// lock file, or without the right to read it.
+// Abandoned reports whether the process that worked on the run in dir is gone. It is false where that cannot be told:
+// without a lock file, or without the right to read it.
 func Abandoned(dir string) bool {
 	f, err := readfile.OpenFile(filepath.Join(dir, lockFile), os.O_RDONLY, 0)
 	if err != nil {

@@ -23,7 +23,8 @@ type ModelSpec struct {
 	// The model's own fields, which stand among the others in files; nil: all are left free.
 	Config model.Config `yaml:"-" json:"-"`
 
-	// Of the classes: weights in the loss, 1 where there is none; and from which probability on the one that is named is predicted.
+	// Of the classes: weights in the loss, 1 where there is none; and from which probability on the one that is named is
+	// predicted.
 	ClassWeights ClassNumbers `yaml:"class_weights" json:"class_weights,omitempty"`
 	Threshold    ClassNumbers `yaml:"threshold" json:"threshold,omitempty"`
 }
@@ -59,7 +60,8 @@ func (m *ModelSpec) DecodeConfig(n config.Node) error {
 			return inputError(n.FieldPlace(field), "model.%s: %s has no such field; %s", field, m.Name, hasIt(has))
 		}
 		if isZero(values[i].Text()) {
-			return inputError(n.FieldPlace(field), "model.%s: found 0; write another number, or leave the field out: its default then holds", field)
+			return inputError(n.FieldPlace(field),
+				"model.%s: found 0; write another number, or leave the field out: its default then holds", field)
 		}
 	}
 	j := registry.Join(modelBlock{}, e.Config, afterRegularizers, nil)
@@ -134,7 +136,8 @@ func (m *ModelSpec) UnmarshalJSON(text []byte) error {
 
 // options are what a model is told of the table.
 func (m ModelSpec) options(s *schema.Schema) model.Options {
-	opt := model.Options{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, LabelScale: s.Label().Scale, Config: m.Config}
+	opt := model.Options{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, LabelScale: s.Label().Scale,
+		Config: m.Config}
 	if b := s.LabelBounds(); b != nil {
 		opt.LabelMin, opt.LabelMax = b.Min, b.Max
 	}

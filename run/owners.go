@@ -20,8 +20,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// ModeSum is the mode of a network whose owners add up masked sums, each with a share of the noise (ADR 66, 69), and train as one process on all
-// their rows. In the other mode, gossip, every vector that an owner gives away has all its noise (package gossip).
+// ModeSum is the mode of a network whose owners add up masked sums, each with a share of the noise (ADR 66, 69), and
+// train as one process on all their rows. In the other mode, gossip, every vector that an owner gives away has all its
+// noise (package gossip).
 const ModeSum = "sum"
 
 // A Sum is the place of a job in a network whose owners add up masked sums, as run.json has it.
@@ -58,11 +59,13 @@ func (j *Job) OfOwner(index int, rows string) *Job {
 	return &own
 }
 
-// A Pool is that of an owner's run, whose journal is in the run directory (network.mode: sum). Package gossip/pool has it.
+// A Pool is that of an owner's run, whose journal is in the run directory (network.mode: sum). Package gossip/pool has
+// it.
 type Pool interface {
 	private.Pool
-	// End compares the totals that this owner was shown with those of all others. It is called when the method asks for no more, before the
-	// run has a result, and again by a resume. After an error the run has none: it stays charged, and is not settled.
+	// End compares the totals that this owner was shown with those of all others. It is called when the method asks for no
+	// more, before the run has a result, and again by a resume. After an error the run has none: it stays charged, and is
+	// not settled.
 	End(context.Context) error
 	io.Closer
 }
@@ -109,11 +112,12 @@ func (e *Env) together(j *Job) error {
 	return fmt.Errorf("is the run of %s, one of %d owners: %w", j.Sum.Name(), len(j.Sum.Names), errAlone)
 }
 
-// openPool opens the pool of a run with that run log. A part leaves this process once it is in the pool's journal, so its charge is
-// durable and in the ledger before it is made (runlog.Writer.AtOnce).
+// openPool opens the pool of a run with that run log. A part leaves this process once it is in the pool's journal, so
+// its charge is durable and in the ledger before it is made (runlog.Writer.AtOnce).
 func (s *Session) openPool(log *runlog.Record) error {
 	p, err := s.env.Owners.Pool(PoolState{
-		Disk: s.disk().Disk, Path: filepath.Join(s.Dir, runlog.SumsFile), Run: s.Info.ID, Charged: log.Charged(), Released: log.Released,
+		Disk: s.disk().Disk, Path: filepath.Join(s.Dir, runlog.SumsFile), Run: s.Info.ID, Charged: log.Charged(),
+		Released: log.Released,
 	})
 	if err != nil { // beside it p may be a nil pointer
 		return err
@@ -139,7 +143,8 @@ func (s *Session) closePool() error {
 	return p.Close()
 }
 
-// test is the table that the run scores its model on; "": none. In mode gossip an owner scores none: the model is the mean of all owners'.
+// test is the table that the run scores its model on; "": none. In mode gossip an owner scores none: the model is the
+// mean of all owners'.
 func (j *Job) test() string {
 	if j.Owner != nil {
 		return ""
@@ -147,7 +152,8 @@ func (j *Job) test() string {
 	return j.Spec.Test
 }
 
-// own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those of all.
+// own is how many records the table of this run has, as declared. The facts of owners who add up their sums count those
+// of all.
 func (j *Job) own() int {
 	if j.Sum != nil {
 		return j.Sum.Own()
@@ -175,7 +181,8 @@ func (s *Session) Reach(ctx context.Context, batches int, charged []ledger.Charg
 }
 
 // Finish ends such a run, whose model has parameters w.
-func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string, seconds float64) (*runlog.Record, error) {
+func (s *Session) Finish(ctx context.Context, w []float64, steps int, outcome string,
+	seconds float64) (*runlog.Record, error) {
 	return s.finish(ctx, ending{w: w, steps: steps, outcome: outcome}, seconds)
 }
 
@@ -199,8 +206,8 @@ func (j *Job) Streams() noise.Streams {
 	return noise.SeededStreams(binary.LittleEndian.Uint64(sum[:]))
 }
 
-// summed is a method's plan as owners release it together. It refuses plans that no owner can make a share of: of searches, choices and
-// sums whose noise is not Gaussian.
+// summed is a method's plan as owners release it together. It refuses plans that no owner can make a share of: of
+// searches, choices and sums whose noise is not Gaussian.
 func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
 	plan = privacy.InShares(plan, j.Facts.Owners, j.Facts.Colluders)
 	shared := privacy.Fold(plan, func(e privacy.Event, inside []bool) bool {
@@ -223,7 +230,8 @@ func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
 
 // notSummed refuses the job's method.
 func (j *Job) notSummed() error {
-	return &InputError{j.Spec.Place("method.name"), fmt.Errorf("method.name: found %q beside network.mode: sum; choose a method that asks for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as its plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
+	return &InputError{j.Spec.Place("method.name"),
+		fmt.Errorf("method.name: found %q beside network.mode: sum; choose a method that asks for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as its plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}
 }
 
 // Alone is the ε of the plan against all other owners together, or if masks were broken, at the spec's δ.
@@ -231,7 +239,8 @@ func (j *Job) Alone() float64 {
 	return account.Alone(j.Plan, j.Accountant, j.Facts.Adjacency, j.Spec.Privacy.Budget().Delta)
 }
 
-// SumSizes are the most that owners who add up ask of their hub: batches of the plan, without retries, and numbers of a sum.
+// SumSizes are the most that owners who add up ask of their hub: batches of the plan, without retries, and numbers of a
+// sum.
 func (j *Job) SumSizes() (batches, numbers int) {
 	batches = privacy.Fold(privacy.WithoutRetries(j.Plan), func(e privacy.Event, inside []int) (n int) {
 		switch e := e.(type) {

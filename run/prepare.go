@@ -33,17 +33,20 @@ type Job struct {
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
 	Columns    string        // which columns of the schema are used, and why; "": all
-	Output     string        // which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
-	Encoding   string        // how numeric columns that name no encoding are encoded, and why; "": there are none
-	Held       *HeldOut      // what is not trained on, but scored; nil: nothing
-	Owner      *Owner        // of a run in a network, with the method instead of Method; otherwise nil
-	Sum        *Sum          // of a run in a network whose owners add up masked sums, and of its plan; otherwise nil
+	// which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
+	Output   string
+	Encoding string   // how numeric columns that name no encoding are encoded, and why; "": there are none
+	Held     *HeldOut // what is not trained on, but scored; nil: nothing
+	Owner    *Owner   // of a run in a network, with the method instead of Method; otherwise nil
+	Sum      *Sum     // of a run in a network whose owners add up masked sums, and of its plan; otherwise nil
 }
 
-// Prepare settles a spec of one table. Numeric columns whose encoding the schema leaves open get what method auto chooses for them.
+// Prepare settles a spec of one table. Numeric columns whose encoding the schema leaves open get what method auto
+// chooses for them.
 func Prepare(spec *Spec) (*Job, error) {
 	if spec.Summed() {
-		return nil, inputError(spec.File, "network.mode: found %s; use a spec of one table here. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", ModeSum)
+		return nil, inputError(spec.File,
+			"network.mode: found %s; use a spec of one table here. Owners train with sotto node; sotto plan and sotto net simulate show what to expect", ModeSum)
 	}
 	return prepare(spec)
 }
@@ -62,7 +65,8 @@ func prepare(spec *Spec) (*Job, error) {
 		schema.Rows = spec.sum.Total()
 	}
 	if schema.Rows < 1 {
-		return nil, inputError(spec.Schema, "%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
+		return nil, inputError(spec.Schema,
+			"%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
 	}
 	spec, schema, columns, err := spec.columns(schema)
 	if err != nil {
@@ -83,8 +87,8 @@ func prepare(spec *Spec) (*Job, error) {
 	return j, err
 }
 
-// columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the spec then says
-// what it has chosen.
+// columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the
+// spec then says what it has chosen.
 func (s *Spec) columns(full *schema.Schema) (*Spec, *schema.Schema, string, error) {
 	if s.Columns != AutoColumns {
 		schema, err := s.first(full)
@@ -96,7 +100,9 @@ func (s *Spec) columns(full *schema.Schema) (*Spec, *schema.Schema, string, erro
 	auto, chooses := s.Method.(method.Auto)
 	switch {
 	case !chooses:
-		return nil, nil, "", inputError(s.Place("columns"), "columns: found auto beside method %s; write all or a number, as only method %s chooses", s.MethodName, method.Default)
+		return nil, nil, "", inputError(s.Place("columns"),
+			"columns: found auto beside method %s; write all or a number, as only method %s chooses", s.MethodName,
+			method.Default)
 	case data.IsPacked(s.Data) || full.Predictors() == 0:
 		return nil, nil, "", s.noColumns()
 	}
@@ -122,17 +128,20 @@ func (s *Spec) first(full *schema.Schema) (*schema.Schema, error) {
 	case s.Columns == 0:
 		return full, nil
 	case s.Columns == AutoColumns:
-		return nil, inputError(s.Place("columns"), "columns: found auto; write all or a number here, as the table is read before a method chooses")
+		return nil, inputError(s.Place("columns"),
+			"columns: found auto; write all or a number here, as the table is read before a method chooses")
 	case data.IsPacked(s.Data) || n == 0:
 		return nil, s.noColumns()
 	case s.Columns > n:
-		return nil, inputError(s.Place("columns"), "columns: found %d; the schema has %d that features come from", s.Columns, n)
+		return nil, inputError(s.Place("columns"), "columns: found %d; the schema has %d that features come from", s.Columns,
+			n)
 	}
 	return full.First(s.Columns), nil
 }
 
 func (s *Spec) noColumns() error {
-	return inputError(s.Place("columns"), "columns: found it for a table without columns, or a packed one; leave it out, or write all")
+	return inputError(s.Place("columns"),
+		"columns: found it for a table without columns, or a packed one; leave it out, or write all")
 }
 
 // bumps chooses the encoding of the free columns of the schema.
@@ -140,9 +149,11 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	auto, chooses := s.Method.(method.Auto)
 	switch {
 	case s.Hats != nil && *s.Hats > 0 && free.Free() == 0:
-		return method.Bumps{}, inputError(s.Place("hats"), "hats: found %d; write none, as every numeric column of the schema has an encoding of its own", *s.Hats)
+		return method.Bumps{}, inputError(s.Place("hats"),
+			"hats: found %d; write none, as every numeric column of the schema has an encoding of its own", *s.Hats)
 	case s.Hats != nil:
-		return method.Bumps{Count: *s.Hats, Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
+		return method.Bumps{Count: *s.Hats,
+			Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
 	case !chooses:
 		return method.Bumps{Why: "no bumps: only method auto chooses"}, nil
 	case data.IsPacked(s.Data):
@@ -159,8 +170,8 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	return b, nil
 }
 
-// LoadSchema reads the spec's schema, with the label and the first columns that the spec asks for. Columns whose encoding the schema leaves
-// open have the spec's hats, or none.
+// LoadSchema reads the spec's schema, with the label and the first columns that the spec asks for. Columns whose
+// encoding the schema leaves open have the spec's hats, or none.
 func (s *Spec) LoadSchema() (*schema.Schema, error) {
 	schema, err := s.readSchema()
 	if err != nil {
@@ -251,7 +262,8 @@ func (j *Job) keepThreshold() error {
 	}
 	switch auto.Fallback {
 	case method.FallbackClass:
-		return inputError(j.Spec.Place("method.fallback"), "method.fallback: found %s beside model.threshold; write %s", method.FallbackClass, method.FallbackNone)
+		return inputError(j.Spec.Place("method.fallback"), "method.fallback: found %s beside model.threshold; write %s",
+			method.FallbackClass, method.FallbackNone)
 	case "":
 		with := *j.Spec
 		auto.Fallback = method.FallbackNone
@@ -260,12 +272,13 @@ func (j *Job) keepThreshold() error {
 	return nil
 }
 
-// setOutput takes the last iterate where the spec names no output and auto trains softmax on scattering coefficients: its length ends
-// before its iterates have settled (docs/measurements/methods.md).
+// setOutput takes the last iterate where the spec names no output and auto trains softmax on scattering coefficients:
+// its length ends before its iterates have settled (docs/measurements/methods.md).
 func (j *Job) setOutput() {
 	_, auto := j.Method.(method.Auto)
 	m := j.Schema.Image
-	if !auto || j.Spec.doc == nil || j.Spec.Has("output") || j.Facts.Classes <= 2 || m == nil || m.Encode != schema.EncodeScattering {
+	if !auto || j.Spec.doc == nil || j.Spec.Has("output") || j.Facts.Classes <= 2 || m == nil ||
+		m.Encode != schema.EncodeScattering {
 		return
 	}
 	with := *j.Spec
@@ -323,7 +336,8 @@ func (m ModelSpec) weights(schema *schema.Schema) ([]float64, error) {
 	for name, v := range m.ClassWeights {
 		k := slices.Index(classes, name)
 		if k < 0 {
-			return nil, fmt.Errorf("model.class_weights: found %q; use the classes of the label, %s", name, cmp.Or(strings.Join(classes, ", "), "of which a numeric label has none"))
+			return nil, fmt.Errorf("model.class_weights: found %q; use the classes of the label, %s", name,
+				cmp.Or(strings.Join(classes, ", "), "of which a numeric label has none"))
 		}
 		w[k] = v
 	}
@@ -352,13 +366,17 @@ func (j *Job) setModel() error {
 		return inputError(spec.Place("model.threshold"), "model.threshold: %w", err)
 	}
 	if opt.Weights != nil && spec.MethodName == majority {
-		return inputError(spec.Place("model.class_weights"), "model.class_weights: found it beside method %s, which counts records of each class; choose a method that trains", majority)
+		return inputError(spec.Place("model.class_weights"),
+			"model.class_weights: found it beside method %s, which counts records of each class; choose a method that trains",
+			majority)
 	}
 	if _, network := m.(model.Starter); network && !slices.Contains(method.Networks(), spec.MethodName) {
 		if spec.MethodName == method.Default {
-			return inputError(spec.Place("method.name"), "method.name: found %q, which is for linear models, and taken where none is named; for a network choose %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
+			return inputError(spec.Place("method.name"),
+				"method.name: found %q, which is for linear models, and taken where none is named; for a network choose %s, as in method: {name: %s}", method.Default, strings.Join(method.Networks(), ", "), method.Networks()[0])
 		}
-		return inputError(spec.Place("method.name"), "method.name: found %q; for a network choose %s", spec.MethodName, strings.Join(method.Networks(), ", "))
+		return inputError(spec.Place("method.name"), "method.name: found %q; for a network choose %s", spec.MethodName,
+			strings.Join(method.Networks(), ", "))
 	}
 	j.setFacts()
 	return j.setRegularizer()
@@ -368,8 +386,10 @@ func (j *Job) setModel() error {
 func (j *Job) setFacts() {
 	spec, schema, m, f := j.Spec, j.Schema, j.Model, j.Model.Facts()
 	j.Facts = oracle.Public{
-		Dim: m.Dim(), Rows: schema.Rows - spec.heldOut(schema.Rows), UnitRows: schema.UnitRows, Classes: schema.Classes(), Adjacency: spec.Privacy.Adjacency,
-		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz), Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
+		Dim: m.Dim(), Rows: schema.Rows - spec.heldOut(schema.Rows), UnitRows: schema.UnitRows, Classes: schema.Classes(),
+		Adjacency: spec.Privacy.Adjacency,
+		NormBound: f.NormBound, L1Bound: schema.L1Bound(), Lipschitz: oracle.Bound(f.Lipschitz),
+		Smooth: oracle.Bound(f.Smooth), OneMargin: f.OneMargin,
 		HessLipschitz: oracle.Bound(f.HessLipschitz), Curved: f.Curved && m.Dim() <= oracle.MaxHess,
 		Bounded: f.Bounded, Layers: f.Layers,
 	}
@@ -418,7 +438,8 @@ func (j *Job) setRegularizer() (err error) {
 			return inputError(spec.Place("model."+r.name), "model.%s: found %v; write a number, 0 or more", r.name, r.lambda)
 		}
 		if j.Objective.Reg != nil {
-			return inputError(spec.Place("model."+r.name), "model.%s: found a second regularizer; keep one of l2, l1, nonconvex", r.name)
+			return inputError(spec.Place("model."+r.name), "model.%s: found a second regularizer; keep one of l2, l1, nonconvex",
+				r.name)
 		}
 		if j.Objective.Reg, err = reg.New(r.name, r.lambda); err != nil {
 			return &InputError{spec.Place("model." + r.name), err}
@@ -456,7 +477,8 @@ func (m *labMeter) Charge(e privacy.Event) error {
 func (j *Job) Cost(charged privacy.Event) float64 { return j.cost(account.Spent, charged) }
 
 // cost is Cost by account.Spent or account.SpentNear.
-func (j *Job) cost(spent func(privacy.Event, account.Accountant, privacy.Event, privacy.Adjacency, float64) (float64, error), charged privacy.Event) float64 {
+func (j *Job) cost(spent func(privacy.Event, account.Accountant, privacy.Event, privacy.Adjacency,
+	float64) (float64, error), charged privacy.Event) float64 {
 	if j.Spec.Privacy.Off {
 		return math.Inf(1)
 	}

@@ -79,7 +79,8 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	}
 	defer s.Close()
 	if s.Info.Network != "" {
-		return nil, inputError("", "%s: is the run directory of an owner in a network; `sotto node` with the same --dir continues its run, and `sotto verify` checks a finished one", dir)
+		return nil, inputError("",
+			"%s: is the run directory of an owner in a network; `sotto node` with the same --dir continues its run, and `sotto verify` checks a finished one", dir)
 	}
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -283,8 +284,8 @@ func (s *Session) openLedger(ctx context.Context) (err error) {
 	return err
 }
 
-// FromProgram says whether another program gives the rows at path by a descriptor, as Python does, so that they come only from it.
-// Standard input is not of that kind: a shell can give the same rows again.
+// FromProgram says whether another program gives the rows at path by a descriptor, as Python does, so that they come
+// only from it. Standard input is not of that kind: a shell can give the same rows again.
 func FromProgram(path string) bool {
 	return readfile.Inherited(path) && path != "-" && path != "/dev/stdin"
 }

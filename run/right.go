@@ -21,11 +21,12 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A right is that by which a session uses its rows: a reservation in the budget of their dataset, or the record of an access of the lab.
-// A session has it before it has any row (Session.Take).
+// A right is that by which a session uses its rows: a reservation in the budget of their dataset, or the record of an
+// access of the lab. A session has it before it has any row (Session.Take).
 //
-// The order of a start is made for crashes: directory, token, run.json, reservation, ready, rows. The directory comes before the
-// ledger, so that after a crash between the two either nothing is reserved, or the directory has what a resume needs.
+// The order of a start is made for crashes: directory, token, run.json, reservation, ready, rows. The directory comes
+// before the ledger, so that after a crash between the two either nothing is reserved, or the directory has what a
+// resume needs.
 type right interface {
 	// purpose is what the rows are opened for, and why, where the ledger says it.
 	purpose() (access.Purpose, string)
@@ -33,7 +34,8 @@ type right interface {
 	begin(context.Context) (begun bool, err error)
 	// holds checks, before any row is read, that a directory is that of such a run.
 	holds() error
-	// takeOver proves it for a run that goes on, whose directory has that run log: the table is the one that the run began with.
+	// takeOver proves it for a run that goes on, whose directory has that run log: the table is the one that the run began
+	// with.
 	takeOver(context.Context, *runlog.Record) error
 	// reach records charges in the ledger before their releases are published.
 	reach(ctx context.Context, batches int, charged []ledger.Charges) error
@@ -55,11 +57,12 @@ func (s *Session) setRight(ofLab bool) {
 	}
 }
 
-// redraws says whether a run that goes on draws samples and noise of unreleased batches once more, as a seed gives them. Otherwise they are lost,
-// and its plan has gaps. A part that owners have masked is never drawn again.
+// redraws says whether a run that goes on draws samples and noise of unreleased batches once more, as a seed gives
+// them. Otherwise they are lost, and its plan has gaps. A part that owners have masked is never drawn again.
 func (j *Job) redraws() bool { return j.Spec.Seed != nil && j.Sum == nil }
 
-// A reservation is the right of a run that is charged: the ledger holds its budget, and the directory the one-time token for it (R7).
+// A reservation is the right of a run that is charged: the ledger holds its budget, and the directory the one-time
+// token for it (R7).
 type reservation struct {
 	s     *Session
 	token string
@@ -75,7 +78,8 @@ func (r *reservation) purpose() (access.Purpose, string) {
 func (r *reservation) begin(ctx context.Context) (begun bool, err error) {
 	s := r.s
 	r.token = ledger.NewToken()
-	if err := newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile), 0o600, []byte(r.token+"\n")); err != nil {
+	if err := newfile.ReplaceOn(s.disk().FS, filepath.Join(s.Dir, runlog.TokenFile), 0o600,
+		[]byte(r.token+"\n")); err != nil {
 		return false, err
 	}
 	if err := s.disk().WriteInfo(s.Dir, s.Info); err != nil {
@@ -100,7 +104,8 @@ func (r *reservation) reserve(ctx context.Context) error {
 	return reserveError(err)
 }
 
-// reserveError is an error of a reservation: a plan without a theorem in the dataset's currency is a mistake in the input.
+// reserveError is an error of a reservation: a plan without a theorem in the dataset's currency is a mistake in the
+// input.
 func reserveError(err error) error {
 	var unsupported *account.UnsupportedError
 	if errors.As(err, &unsupported) {
@@ -114,8 +119,10 @@ func (*reservation) holds() error { return nil }
 func (r *reservation) takeOver(ctx context.Context, log *runlog.Record) error {
 	s := r.s
 	err := s.openLedger(ctx)
-	if place := cmp.Or(s.env.Ledger, s.Info.Ledger); err != nil && s.Info.LedgerHead == "" && log.Charged() == 0 && s.nothingAt(place) {
-		// The run never reserved: its new ledger found no room for the first entry and went, and the process died before it removed this directory.
+	if place := cmp.Or(s.env.Ledger, s.Info.Ledger); err != nil && s.Info.LedgerHead == "" && log.Charged() == 0 &&
+		s.nothingAt(place) {
+		// The run never reserved: its new ledger found no room for the first entry and went, and the process died before it
+		// removed this directory.
 		s.ledger, err = s.disk().openLedger(ctx, place)
 	}
 	if err != nil {
@@ -132,7 +139,8 @@ func (r *reservation) takeOver(ctx context.Context, log *runlog.Record) error {
 			r.token = old
 			return r.reserve(ctx)
 		}
-		return inputError("", "%s: this ledger knows no reservation of run %s; --ledger names the one that it began with", s.ledger.Where(), s.Info.ID)
+		return inputError("", "%s: this ledger knows no reservation of run %s; --ledger names the one that it began with",
+			s.ledger.Where(), s.Info.ID)
 	}
 	if err == nil {
 		err = r.reserved(ctx, known)
@@ -155,9 +163,11 @@ func (r *reservation) reserved(ctx context.Context, known ledger.Run) error {
 	case err != nil:
 		return err
 	case known.Dataset != s.Info.Dataset || known.Caps != ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}:
-		return inputError("", "%s: the budget is (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", file, b.Epsilon, b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
+		return inputError("", "%s: the budget is (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", file, b.Epsilon,
+			b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
 	case dataset.Unit != s.Info.Unit || dataset.Adjacency != b.Adjacency:
-		return inputError("", "%s: the unit is %q under %v; the ledger counts %q by %q under %v", file, s.Info.Unit, b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
+		return inputError("", "%s: the unit is %q under %v; the ledger counts %q by %q under %v", file, s.Info.Unit,
+			b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)
 	case len(known.Plan) > 0 && !bytes.Equal(known.Plan, plan):
 		return inputError("", "%s: has another plan than the one that the budget was reserved for", file)
 	}
@@ -176,8 +186,9 @@ func (r *reservation) reach(ctx context.Context, batches int, charged []ledger.C
 	return r.s.ledger.Reach(ctx, r.s.Info.ID, r.token, batches, charged)
 }
 
-// settle settles for the events that the ledger recorded, which it compares with those of the run log (R25). No file of the directory may change
-// afterward. A dataset that counts in caps keeps the whole reservation charged, and the events are information.
+// settle settles for the events that the ledger recorded, which it compares with those of the run log (R25). No file of
+// the directory may change afterward. A dataset that counts in caps keeps the whole reservation charged, and the events
+// are information.
 func (r *reservation) settle(ctx context.Context, log *runlog.Record) error {
 	s, info := r.s, r.s.Info
 	charged, err := privacy.MarshalEvent(log.Event())
@@ -199,7 +210,9 @@ func (r *reservation) settle(ctx context.Context, log *runlog.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.ledger.Settle(ctx, info.ID, r.token, ledger.Settlement{Batches: log.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta, Charged: charged, Seal: seal})
+	return s.ledger.Settle(ctx, info.ID, r.token,
+		ledger.Settlement{Batches: log.Charged(), Outcome: outcomeOf(info), Cost: cost, Delta: info.Budget.Delta,
+			Charged: charged, Seal: seal})
 }
 
 func (r *reservation) settled(ctx context.Context) (ended, sealed bool, err error) {
@@ -247,8 +260,8 @@ func (s *Session) sameLedger() bool {
 	return err == nil && worse == nil && s.disk().FS.SameFile(a, b)
 }
 
-// labAccess is the right of a run of the lab: it reserves nothing, and the ledger has its access as one without a guarantee (R3), each time that it takes
-// its rows.
+// labAccess is the right of a run of the lab: it reserves nothing, and the ledger has its access as one without a
+// guarantee (R3), each time that it takes its rows.
 type labAccess struct{ s *Session }
 
 // recordedLab is the warning in a lab run's run.json.
@@ -314,7 +327,8 @@ func (labAccess) settled(context.Context) (ended, sealed bool, err error) { retu
 func (labAccess) life(context.Context) (*ledger.History, error) { return nil, nil }
 
 func (s *Session) noLabRun() error {
-	return inputError("", "%s: says that this is a lab run, but it reserved a budget", filepath.Join(s.Dir, runlog.InfoFile))
+	return inputError("", "%s: says that this is a lab run, but it reserved a budget",
+		filepath.Join(s.Dir, runlog.InfoFile))
 }
 
 // isTable checks that the open table has one of the marks that the ledger has for the run.
@@ -323,7 +337,8 @@ func (s *Session) isTable(marks ...[]byte) error {
 	if slices.ContainsFunc(marks, func(mark []byte) bool { return bytes.Equal(mark, own) }) {
 		return nil
 	}
-	return inputError("", "%s: is not the table that this run began with; its budget was reserved for that one. Use that table, or a new run directory", s.env.Rows.where(s.Job))
+	return inputError("",
+		"%s: is not the table that this run began with; its budget was reserved for that one. Use that table, or a new run directory", s.env.Rows.where(s.Job))
 }
 
 // swapToken replaces the one-time token of a run and its directory, which holds these charged batches
@@ -360,7 +375,8 @@ func (s *Session) currentToken(ctx context.Context) (string, error) {
 			return "", err
 		}
 		return next, disk.SyncDir(s.Dir)
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrUnknownRun), errors.Is(err, ledger.ErrSettled):
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, ledger.ErrStaleToken), errors.Is(err, ledger.ErrUnknownRun),
+		errors.Is(err, ledger.ErrSettled):
 	default: // it may be the current one, so nothing may replace it
 		return "", err
 	}
@@ -392,7 +408,8 @@ func planHash(j *Job) ([]byte, error) {
 // Reservation returns what a run of the job reserves in the ledger.
 func (j *Job) Reservation(run string) ledger.Reservation {
 	b := j.Spec.Privacy.Budget()
-	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan,
+	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run,
+		Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan,
 		Shares: account.SharesOf(j.Plan, j.Accountant, j.Facts.Adjacency, b.Delta)}
 }
 
@@ -405,7 +422,8 @@ func ReservationOf(dir string) (r ledger.Reservation, err error) {
 	if info.Lab {
 		return r, inputError(dir, "found a lab run, which reserves nothing; give one that was charged")
 	}
-	r = ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency, Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Shares: info.Shares()}
+	r = ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: info.Budget.Adjacency,
+		Epsilon: info.Budget.Epsilon, Delta: info.Budget.Delta, Shares: info.Shares()}
 	r.Plan, err = info.PlanEvent()
 	return r, err
 }

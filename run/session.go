@@ -22,8 +22,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Session is one process's work on one run directory: it opens the table, has a right to it, trains and settles. Fit, Resume and the
-// owners of a network (gossip/party), whose log is a journal, train through a Session.
+// A Session is one process's work on one run directory: it opens the table, has a right to it, trains and settles. Fit,
+// Resume and the owners of a network (gossip/party), whose log is a journal, train through a Session.
 type Session struct {
 	Job  *Job
 	Info *runlog.Info // nil until the directory has one
@@ -78,15 +78,16 @@ func NewSession(job *Job, env Env, dir string, begun bool) *Session {
 // Open opens the oracle over the table of Take. The oracle writes to journal, and first is the number of its
 // first batch.
 func (s *Session) Open(meter account.Meter, journal oracle.Journal, first int) (*private.Oracle, error) {
-	t := Trainer{Job: s.Job, Table: s.rows, Summer: s.summer, Pool: s.pool, Meter: meter, Streams: s.Job.Streams(), Journal: journal, First: first, Workers: s.workers()}
+	t := Trainer{Job: s.Job, Table: s.rows, Summer: s.summer, Pool: s.pool, Meter: meter, Streams: s.Job.Streams(),
+		Journal: journal, First: first, Workers: s.workers()}
 	return t.Open()
 }
 
 // workers is how many goroutines share a large pass.
 func (s *Session) workers() int { return cmp.Or(s.env.Workers, runtime.GOMAXPROCS(0)) }
 
-// train folds the job over its log, which is empty in a new run: it replays what the log holds, and asks for the rest. Then it scores
-// the rows that are held out, and ends the run.
+// train folds the job over its log, which is empty in a new run: it replays what the log holds, and asks for the rest.
+// Then it scores the rows that are held out, and ends the run.
 func (s *Session) train(ctx context.Context, log *runlog.Record) error {
 	known, err := historyOf(log)
 	if err != nil {
@@ -145,8 +146,10 @@ func (s *Session) train(ctx context.Context, log *runlog.Record) error {
 	return err
 }
 
-// fold walks along what is known and what the oracle is asked for then. It records each new step, and the states that are due.
-func (s *Session) fold(ctx context.Context, known history, meter account.Meter, asked oracle.Oracle) (end ending, err error) {
+// fold walks along what is known and what the oracle is asked for then. It records each new step, and the states that
+// are due.
+func (s *Session) fold(ctx context.Context, known history, meter account.Meter,
+	asked oracle.Oracle) (end ending, err error) {
 	if s.Job.StateEvery > 0 {
 		if err := s.writer.SaveStates(); err != nil {
 			return end, err
@@ -170,7 +173,8 @@ func (s *Session) fold(ctx context.Context, known history, meter account.Meter, 
 	s.writer.Durable = func(steps []runlog.Step) { s.progress(steps[len(steps)-1].T, most, recorded, start) }
 	o, done := known.oracle(s.Job, at, meter, afterReplay{asked, func() error {
 		if stepped < recorded {
-			return inputError("", "%s: is damaged: %s holds %d steps, and the releases that can be read give %d; use a copy of the directory, or settle it with `sotto ledger settle`", s.Dir, runlog.StepsFile, recorded, stepped)
+			return inputError("",
+				"%s: is damaged: %s holds %d steps, and the releases that can be read give %d; use a copy of the directory, or settle it with `sotto ledger settle`", s.Dir, runlog.StepsFile, recorded, stepped)
 		}
 		return nil
 	}})
@@ -180,7 +184,8 @@ func (s *Session) fold(ctx context.Context, known history, meter account.Meter, 
 			s.writer.Step(runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved})
 		}
 		stepped = st.T
-		due := s.Job.StateEvery > 0 && st.Kept != nil && st.Status == method.Running && st.T%s.Job.StateEvery == 0 && st.T < most
+		due := s.Job.StateEvery > 0 && st.Kept != nil && st.Status == method.Running && st.T%s.Job.StateEvery == 0 &&
+			st.T < most
 		if !due || o.Replayed() < replays { // a state before the end of the replay was saved already
 			return nil
 		}

@@ -31,7 +31,8 @@ type Source interface {
 	where(*Job) string
 }
 
-// table is the source of a run whose rows are in the spec's data. again says that its run goes on with a file that its user named.
+// table is the source of a run whose rows are in the spec's data. again says that its run goes on with a file that its
+// user named.
 type table struct{ again bool }
 
 func (table) setting() Setting { return OnOneTable }
@@ -67,9 +68,11 @@ func (table) open(ctx context.Context, s *Session, gate *access.Gate) (counts ma
 		facts.Bytes, facts.Short = s.opened.Bytes(), s.opened.Short()
 		facts.Centered = facts.Centered && !facts.Short
 	case facts.Bytes != s.opened.Bytes():
-		return nil, inputError(file, "is a packed table; use the file of images that the run began with, as it sums rows of bytes")
+		return nil, inputError(file,
+			"is a packed table; use the file of images that the run began with, as it sums rows of bytes")
 	case facts.Short && !s.opened.Short():
-		return nil, inputError(file, "is a table of float32 numbers; use the packed table that the run began with, as it sums 16-bit numbers")
+		return nil, inputError(file,
+			"is a table of float32 numbers; use the packed table that the run began with, as it sums 16-bit numbers")
 	}
 	stats := s.opened.Stats
 	counts = map[string]int{"rows": stats.Rows, "dropped": stats.Dropped}
@@ -89,8 +92,8 @@ func (j *Job) RowOptions() data.Options {
 	return opt
 }
 
-// coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is linear.
-// Solvers add in float32, and owners who add up their sums all do, whatever their files are.
+// coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is
+// linear. Solvers add in float32, and owners who add up their sums all do, whatever their files are.
 func (j *Job) coded() bool {
 	return j.Owner == nil && j.Sum == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
 }
@@ -155,10 +158,13 @@ func (sh *Shards) open(ctx context.Context, s *Session, gate *access.Gate) (map[
 	}
 	// Public under replace-one (R9).
 	if n := all.Rows(); s.Job.Facts.Adjacency == privacy.ReplaceOne && n != s.Job.Facts.Rows {
-		return nil, inputError("", "%s: found %d in %s together; under replace-one there must be exactly %d, the number in the schema", s.Job.Schema.Counted(), n, shardsOf(len(all.Digests())), s.Job.Facts.Rows)
+		return nil, inputError("",
+			"%s: found %d in %s together; under replace-one there must be exactly %d, the number in the schema",
+			s.Job.Schema.Counted(), n, shardsOf(len(all.Digests())), s.Job.Facts.Rows)
 	}
 	purpose, _ := s.right.purpose()
-	if s.opened, err = gate.Remote(ctx, purpose, s.Job.Schema, together(all.Digests()), all.Digests(), all.Compared(), all.Units()); err != nil {
+	if s.opened, err = gate.Remote(ctx, purpose, s.Job.Schema, together(all.Digests()), all.Digests(), all.Compared(),
+		all.Units()); err != nil {
 		all.Refuse(ctx)
 	}
 	s.summer = all
@@ -176,7 +182,8 @@ func (j *Job) Terms() (map[string][]byte, error) {
 		return nil, err
 	}
 	terms := map[string][]byte{}
-	for name, text := range map[string][]byte{"schema": schema, "model": model, "adjacency": []byte(j.Facts.Adjacency.String()),
+	for name, text := range map[string][]byte{"schema": schema, "model": model,
+		"adjacency":                   []byte(j.Facts.Adjacency.String()),
 		"choice of --metrics-timings": strconv.AppendBool(nil, j.Spec.MetricsTimings)} {
 		sum := sha256.Sum256(text)
 		terms[name] = sum[:]

@@ -31,13 +31,15 @@ type Spec struct {
 	Test       string // optional: rows that need no protection, scored without noise
 	Labels     string // of Data, where they are in a file of their own that does not have the usual name
 	TestLabels string // of Test, likewise
-	// TestOverlaps is an assertion of runs that builds before November 2026 began: test rows which equal training rows are other people's.
+	// TestOverlaps is an assertion of runs that builds before November 2026 began: test rows which equal training rows are
+	// other people's.
 	TestOverlaps bool
 	Schema       string // required
 	Label        string // the column to predict, if it is not the schema's label
 	// Columns is how many of the columns that features come from are used, the first of the schema; 0: all; [AutoColumns].
 	Columns int
-	Hats    *int // bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
+	// bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
+	Hats *int
 
 	Model      ModelSpec
 	MethodName string
@@ -58,7 +60,8 @@ type Spec struct {
 
 	Uncentered bool // rows and labels are taken as they are, whatever the method would choose; never in a file
 
-	MetricsTimings bool // times, memory and counts of batches are served as metrics, which the report names as not covered; never in a file
+	// times, memory and counts of batches are served as metrics, which the report names as not covered; never in a file
+	MetricsTimings bool
 
 	doc    *config.Document // where each field was written
 	summed bool             // the block network says mode: sum
@@ -230,7 +233,8 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 	if err := doc.Root().Decode(&f); err != nil {
 		return nil, err
 	}
-	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab, Seed: f.Seed, Holdout: f.Holdout,
+	s = &Spec{File: file, MethodName: method.Default, doc: doc, Model: f.Model, Privacy: f.Privacy, Lab: f.Lab,
+		Seed: f.Seed, Holdout: f.Holdout,
 		AcceptDelta: f.AcceptDelta, AcceptDropped: f.AcceptDropped, Disclosure: f.Disclosure}
 	for _, p := range []struct {
 		key      string
@@ -239,7 +243,8 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		relative bool
 	}{
 		{"labels", f.Labels, &s.Labels, true}, {"test_labels", f.TestLabels, &s.TestLabels, true},
-		{"schema", f.Schema, &s.Schema, true}, {"ledger", f.Ledger, &s.Ledger, !strings.Contains(f.Ledger, "://")}, {"out", f.Out, &s.Out, true},
+		{"schema", f.Schema, &s.Schema, true}, {"ledger", f.Ledger, &s.Ledger, !strings.Contains(f.Ledger, "://")},
+		{"out", f.Out, &s.Out, true},
 	} {
 		if doc.Has(p.key) && p.text == "" {
 			return nil, inputError(s.Place(p.key), "%s is missing; write a path", p.key)
@@ -292,7 +297,9 @@ func (s *Spec) checkDisclosure() error {
 	}
 	for _, t := range s.Disclosure.List() {
 		if field := "disclosure." + t.Name; !config.PlainText(t.Text) || len(t.Text) > mostStatement {
-			return inputError(s.Place(field), "%s: found %s; write one line of text of at most %d bytes (a text over several lines of a spec begins with >-)", field, config.Quote(t.Text), mostStatement)
+			return inputError(s.Place(field),
+				"%s: found %s; write one line of text of at most %d bytes (a text over several lines of a spec begins with >-)",
+				field, config.Quote(t.Text), mostStatement)
 		}
 	}
 	return nil
@@ -334,7 +341,8 @@ func checkOverride(o Override) error {
 	block, _, _ := strings.Cut(o.Path, ".")
 	switch {
 	case strings.Count(o.Path, ".") > 1 || !slices.Contains(topKeys, block):
-		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps", o.Path, strings.Join(topKeys, ", "))
+		return inputError(o.From, "field %q is not known; the fields are %s, and those of the blocks as in method.steps",
+			o.Path, strings.Join(topKeys, ", "))
 	case block == compareKey:
 		return inputError(o.From, "field %q: found it outside a spec file; use the flags of `sotto compare`", o.Path)
 	case block == "network" || block == tuneKey:
@@ -376,7 +384,8 @@ func (s *Spec) setMethod(block config.Node) error {
 	}
 	for _, f := range entry.Fields() {
 		if v := block.Field(f.Name); f.Free && v.Given() && isZero(v.Text()) {
-			return inputError(s.Place("method."+f.Name), "method.%s: found 0; write another number, or leave the field out: the method then chooses", f.Name)
+			return inputError(s.Place("method."+f.Name),
+				"method.%s: found 0; write another number, or leave the field out: the method then chooses", f.Name)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ type Trained struct {
 // Promised lists the guarantee of the training, as keys and values of metadata.
 func (m *Trained) Promised() [][2]string {
 	g := m.Guarantee
-	facts := [][2]string{{"sotto.model", m.File.Model}, {"sotto.run", g.Run}, {"sotto.dataset", g.Dataset}, {"sotto.unit", text.Whom(g.Unit, g.UnitRows)}}
+	facts := [][2]string{{"sotto.model", m.File.Model}, {"sotto.run", g.Run}, {"sotto.dataset", g.Dataset},
+		{"sotto.unit", text.Whom(g.Unit, g.UnitRows)}}
 	if m.File.Lab || g.Off {
 		return append(facts, [2]string{"sotto.guarantee", "none: a run of the lab"})
 	}
@@ -50,11 +51,13 @@ func (m *Trained) Promised() [][2]string {
 			alone = chart.AtMost(*s.Alone, 5)
 		}
 		words += fmt.Sprintf(", against %s; epsilon %s against %s", g.Against, alone, text.AgainstAll)
-		facts = append(facts, [2]string{"sotto.against", g.Against}, [2]string{"sotto.epsilon_alone", alone}, [2]string{"sotto.against_alone", text.AgainstAll})
+		facts = append(facts, [2]string{"sotto.against", g.Against}, [2]string{"sotto.epsilon_alone", alone},
+			[2]string{"sotto.against_alone", text.AgainstAll})
 	}
 	return append(facts,
 		[2]string{"sotto.guarantee", words},
-		[2]string{"sotto.epsilon", epsilon}, [2]string{"sotto.delta", delta}, [2]string{"sotto.adjacency", g.Budget.Adjacency.String()})
+		[2]string{"sotto.epsilon", epsilon}, [2]string{"sotto.delta", delta},
+		[2]string{"sotto.adjacency", g.Budget.Adjacency.String()})
 }
 
 // LoadModel reads a model file, or that of a run directory.
@@ -84,9 +87,12 @@ func LoadModel(path string) (*Trained, error) {
 	}
 	switch names := t.Schema.FeatureNames(); {
 	case t.Schema.Dim() != f.Dim || t.Schema.Classes() != len(f.Classes):
-		return nil, inputError(path, "schema: found one of %d features and %d classes; use that of the parameters, %d and %d", t.Schema.Dim(), t.Schema.Classes(), f.Dim, len(f.Classes))
-	case len(f.Features) > 0 && !slices.Equal(f.Features, names), !slices.Equal(f.Classes, t.Schema.ClassNames()), f.NormBound != t.Schema.RowNorm:
-		return nil, inputError(path, "schema: found other features, classes or norm bound than the parameters have; use the schema that the model was trained under")
+		return nil, inputError(path, "schema: found one of %d features and %d classes; use that of the parameters, %d and %d",
+			t.Schema.Dim(), t.Schema.Classes(), f.Dim, len(f.Classes))
+	case len(f.Features) > 0 && !slices.Equal(f.Features, names), !slices.Equal(f.Classes, t.Schema.ClassNames()),
+		f.NormBound != t.Schema.RowNorm:
+		return nil, inputError(path,
+			"schema: found other features, classes or norm bound than the parameters have; use the schema that the model was trained under")
 	}
 	if err := json.Unmarshal(f.Guarantee, &t.Guarantee); err != nil {
 		return nil, &InputError{path, err}
@@ -162,7 +168,8 @@ type Evaluation struct {
 // ledger, and refused if it would end a guarantee (R3).
 func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
 	open := func(where string, unprotected bool) (*data.Table, error) {
-		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void, Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}
+		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void,
+			Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}
 		return Read(ctx, where, "", gate, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true})
 	}
 	if o.Ledger == "" && m.Ledger != "" { // the user's own may protect the rows, too

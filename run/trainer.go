@@ -33,7 +33,8 @@ type Trainer struct {
 // Open opens the oracle. Its Close releases the answers of an unfinished batch.
 func (t *Trainer) Open() (*private.Oracle, error) {
 	return private.New(private.Config{
-		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Part: cmp.Or(t.Part, t.Job.Part()), Meter: t.Meter,
+		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Part: cmp.Or(t.Part, t.Job.Part()),
+		Meter:   t.Meter,
 		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers, Pool: t.Pool, Own: t.Job.own(),
 	})
 }
@@ -47,7 +48,8 @@ func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last met
 
 // Train opens the oracle, runs the job's method over it, or over the oracle that through returns, and
 // closes it.
-func (t *Trainer) Train(ctx context.Context, through func(*private.Oracle) oracle.Oracle) (w []float64, last method.Step, err error) {
+func (t *Trainer) Train(ctx context.Context,
+	through func(*private.Oracle) oracle.Oracle) (w []float64, last method.Step, err error) {
 	err = t.over(func(o *private.Oracle) error {
 		asked := oracle.Oracle(o)
 		if through != nil {

@@ -63,7 +63,9 @@ func Examine(dir string) (v *Verification, err error) {
 	if v.Info.Network != "" {
 		v.Job, err = jobWith(v.Info, nil)
 	} else if lost := v.Record.Charged() - v.Record.Released; lost > mostLost {
-		return nil, inputError("", "%s: found %d charged batches that were not released; a run that can be verified has up to %d", filepath.Join(dir, runlog.EventsFile), lost, mostLost)
+		return nil, inputError("",
+			"%s: found %d charged batches that were not released; a run that can be verified has up to %d",
+			filepath.Join(dir, runlog.EventsFile), lost, mostLost)
 	} else {
 		v.Job, err = jobOf(v.Info)
 	}
@@ -125,7 +127,8 @@ func (v *Verification) files() error {
 	if v.Record.Torn {
 		more += "; the end of the record is torn"
 	}
-	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s", all-len(changed), all, runlog.InfoFile, more)
+	v.Say("files", len(changed) == 0 && len(v.Info.Hashes) > 0 && !v.Record.Torn, "%d of %d files have the hashes in %s%s",
+		all-len(changed), all, runlog.InfoFile, more)
 	return nil
 }
 
@@ -133,7 +136,8 @@ func (v *Verification) files() error {
 // the charges are within it.
 func (v *Verification) Charged(own privacy.Event, err error, steps int, noise float64) {
 	same := err == nil && privacy.Equal(own, v.Job.Plan) && v.Info.NoiseMultiplier == noise && v.Info.MaxSteps == steps
-	v.Say("plan", same, "the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
+	v.Say("plan", same,
+		"the configuration in %s plans %v in %d steps with noise multiplier %.6g; the record says %v in %d steps with %.6g",
 		runlog.InfoFile, own, steps, noise, v.Job.Plan, v.Info.MaxSteps, v.Info.NoiseMultiplier)
 	if v.Info.Off {
 		v.Say("budget", true, "a run without noise has none: nothing is guaranteed")
@@ -176,7 +180,8 @@ func (v *Verification) cost(what string, e privacy.Event) {
 	if s := account.SharesOf(e, v.Job.Accountant, b.Adjacency, b.Delta); s != nil {
 		against = "; " + againstWords(s)
 	}
-	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v%s", e, chart.AtMost(epsilon, 6), b.Delta, v.Info.Accountant, second, b.Epsilon, against)
+	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v%s", e, chart.AtMost(epsilon, 6), b.Delta,
+		v.Info.Accountant, second, b.Epsilon, against)
 }
 
 // charges: the charges are a prefix of the plan, or within the filter.
@@ -208,11 +213,13 @@ func (v *Verification) charges() {
 				continue
 			}
 			if l, err := a.Loss(v.Record.Event(), f.Adjacency()); err == nil {
-				beside = fmt.Sprintf("accountant %s would say %s of them as a plan", name, chart.AtMost(l.Epsilon(v.Info.Budget.Delta), 6))
+				beside = fmt.Sprintf("accountant %s would say %s of them as a plan", name,
+					chart.AtMost(l.Epsilon(v.Info.Budget.Delta), 6))
 				break
 			}
 		}
-		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %s (%s)", charged, f.Spent(), f.Limit(), f.Currency(), chart.AtMost(f.Epsilon(), 6), beside)
+		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %s (%s)", charged,
+			f.Spent(), f.Limit(), f.Currency(), chart.AtMost(f.Epsilon(), 6), beside)
 	}
 	if err != nil {
 		detail = err.Error()
@@ -225,7 +232,8 @@ func (v *Verification) releases() {
 	lost := v.Record.Charged() - v.Record.Released
 	kept := ""
 	if at := v.Record.Oldest(); at != nil {
-		kept = fmt.Sprintf(", of which the first %d are no longer kept: their costs are checked, their content is not", at.Released)
+		kept = fmt.Sprintf(", of which the first %d are no longer kept: their costs are checked, their content is not",
+			at.Released)
 	}
 	without := "batches were charged and lost"
 	if v.Job.Sum != nil {
@@ -262,7 +270,8 @@ func (v *Verification) replay(ctx context.Context) error {
 	defer done()
 	from, start, kept := 0, "the beginning", known.released
 	if oldest != nil {
-		from, start, kept = oldest.Step, fmt.Sprintf("the state that was saved after step %d", oldest.Step), kept-oldest.Released
+		from, start, kept = oldest.Step, fmt.Sprintf("the state that was saved after step %d", oldest.Step),
+			kept-oldest.Released
 	}
 	passed, lines := newest == oldest, &lines{v: v, next: from}
 	var mine error // of a file, not of the run
@@ -288,10 +297,12 @@ func (v *Verification) replay(ctx context.Context) error {
 	}
 	all := v.Info.Result != nil && end.steps == v.Info.Result.Steps && o.Replayed() == kept
 	if file == nil {
-		v.Say("replay", all && !end.finite(), "%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, end.steps)
+		v.Say("replay", all && !end.finite(),
+			"%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, end.steps)
 	} else {
 		worst := max(apart(end.w, file.W), apart([]float64{end.margins.offset}, []float64{file.Offset}))
-		v.Say("replay", all && v.near(worst), "%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
+		v.Say("replay", all && v.near(worst),
+			"%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, end.steps, len(file.W), runlog.ModelFile, worst)
 		v.promise(file, v.nearMargins(end.margins, file))
 	}
@@ -299,7 +310,8 @@ func (v *Verification) replay(ctx context.Context) error {
 	return v.wrote(end)
 }
 
-// nearMargins are the replayed margins, but those of the file where they are near, or where a file of an earlier version has none.
+// nearMargins are the replayed margins, but those of the file where they are near, or where a file of an earlier
+// version has none.
 func (v *Verification) nearMargins(m margins, file *model.File) margins {
 	if v.near(math.Abs(m.factor-file.MarginFactor)) || file.MarginFactor == 0 {
 		m.factor = file.MarginFactor
@@ -311,7 +323,8 @@ func (v *Verification) nearMargins(m margins, file *model.File) margins {
 	return m
 }
 
-// afterLog is what answers after the run log: where the meter may have refused a batch of the run, the replay asks it again.
+// afterLog is what answers after the run log: where the meter may have refused a batch of the run, the replay asks it
+// again.
 func (v *Verification) afterLog() (account.Meter, oracle.Oracle, error) {
 	_, filtered := v.Job.Plan.(privacy.Filtered)
 	if !filtered && !v.Info.Resumed() && (v.Info.Result == nil || v.Info.Result.Outcome != method.OutOfBudget.String()) {
@@ -355,7 +368,8 @@ func (v *Verification) promise(file *model.File, margins margins) {
 	if err == nil {
 		other, err = differing(texts[0], texts[1])
 	}
-	v.Say("model", err == nil && len(other) == 0, "what %s says of its rows, itself and the guarantee, beside this run", runlog.ModelFile)
+	v.Say("model", err == nil && len(other) == 0, "what %s says of its rows, itself and the guarantee, beside this run",
+		runlog.ModelFile)
 }
 
 // state: the newest saved state follows from the oldest, or the beginning, and the releases in between.
@@ -374,7 +388,8 @@ func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) e
 	for i := range min(len(again.Vectors), len(newest.Vectors)) {
 		worst = max(worst, apart(again.Vectors[i], newest.Vectors[i]))
 	}
-	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, Compact(newest.Fold)), "the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
+	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, Compact(newest.Fold)),
+		"the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
 	return nil
 }
 
@@ -417,7 +432,9 @@ func (v *Verification) claim(again *secondorder.Claim) {
 		v.Say("claim", false, "a claim stands in one of the two, %s and the replayed run", runlog.InfoFile)
 		return
 	}
-	v.Say("claim", near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) && recorded.Probability == again.Probability,
+	v.Say("claim",
+		near(recorded.Gradient, again.Gradient) && near(recorded.Curvature, again.Curvature) &&
+			recorded.Probability == again.Probability,
 		"%v: as the replayed run says; --claim computes both from the rows, for lab runs", recorded)
 }
 
@@ -443,7 +460,8 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, &InputError{"", err}
 	}
 	gate := access.Gate{Void: void, Dropped: Dropped(nil, true)} // the run accepted what is dropped
-	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, job.Schema, job.Spec.Data, job.RowOptions())
+	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, job.Schema, job.Spec.Data,
+		job.RowOptions())
 	if err != nil {
 		return Finding{}, err
 	}
@@ -453,8 +471,10 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 			return Finding{}, err
 		}
 	}
-	job.Facts.Bytes, job.Facts.Short = table.Pixels != nil, table.Short != nil // sums without noise are of float32 in any case
-	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0), Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
+	// sums without noise are of float32 in any case
+	job.Facts.Bytes, job.Facts.Short = table.Pixels != nil, table.Short != nil
+	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0),
+		Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {
 		return Finding{}, err
@@ -465,7 +485,8 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		return Finding{}, err
 	}
 	c := info.Result.Claim
-	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature, Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
+	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature,
+		Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
 }
 
 // Compact returns JSON without spaces; other text stays as it is.
@@ -510,13 +531,16 @@ func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
 		return err
 	}
 	b := v.Info.Budget
-	holds := d.Unit == v.Info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled && known.Settlement != nil && known.Dataset == v.Info.Dataset &&
-		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} && (len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
+	holds := d.Unit == v.Info.Unit && d.Adjacency == b.Adjacency && known.State == ledger.StateSettled &&
+		known.Settlement != nil && known.Dataset == v.Info.Dataset &&
+		known.Caps == ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta} &&
+		(len(known.Plan) == 0 || bytes.Equal(known.Plan, plan)) &&
 		(known.Settlement.Basis == ledger.BasisPlan || alike)
 	if err := v.sealed(l, known); err != nil {
 		return err
 	}
-	v.Say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset, known.State)
+	v.Say("ledger", holds, "%s reserved %v of %q for this run; it is %s", l.Where(), known.Caps, known.Dataset,
+		known.State)
 	v.shares(l.Where(), known.Shares)
 	return nil
 }

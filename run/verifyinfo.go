@@ -31,7 +31,8 @@ import (
 // givenInfo copies into want the fields that no other file and no computation gives: time and platform of the
 // run, names of files, and figures of rows. It checks that those fields fit each other.
 func givenInfo(want, info *runlog.Info) {
-	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status // model.json has the ID, too
+	// model.json has the ID, too
+	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
 	want.Build = info.Build
 	want.Disclosure = info.Disclosure
@@ -84,7 +85,8 @@ func (v *Verification) written(want *runlog.Info) error {
 			more = fmt.Sprintf(" and %d more", len(other)-8)
 			other = other[:8]
 		}
-		detail = "does not follow from the schema, the configuration, the record and its replay: " + strings.Join(other, ", ") + more
+		detail = "does not follow from the schema, the configuration, the record and its replay: " +
+			strings.Join(other, ", ") + more
 	}
 	v.Say(runlog.InfoFile, len(other) == 0, "%s", detail)
 	return nil
@@ -171,9 +173,11 @@ func (v *Verification) expected() (*runlog.Info, error) {
 	if v.Info.GDP == nil || want.GDP != nil && nearGDP(*want.GDP, *v.Info.GDP) { // a file of an earlier version has none
 		want.GDP = v.Info.GDP
 	}
-	if _, err := j.Spec.CheckDelta(j.whole(), ""); err != nil && v.Info.Network == "" { // a run from before such a δ was refused
-		want.Warnings = append(want.Warnings, fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
-			v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.whole().Rows)))
+	// a run from before such a δ was refused
+	if _, err := j.Spec.CheckDelta(j.whole(), ""); err != nil && v.Info.Network == "" {
+		want.Warnings = append(want.Warnings,
+			fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
+				v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.whole().Rows)))
 	}
 	if v.Info.Lab && slices.Contains(v.Info.Warnings, recordedLab) {
 		want.Warnings = append(want.Warnings, recordedLab)
@@ -181,7 +185,8 @@ func (v *Verification) expected() (*runlog.Info, error) {
 	return want, nil
 }
 
-// nearGDP reports whether a recorded bound is the recomputed one; platforms and versions differ in the last digits of a curve.
+// nearGDP reports whether a recorded bound is the recomputed one; platforms and versions differ in the last digits of a
+// curve.
 func nearGDP(again, was account.GaussianBound) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-3*a+1e-12 }
 	return again.Outside == was.Outside && near(again.Mu, was.Mu) && near(again.Mu+again.Regret, was.Mu+was.Regret)
@@ -216,11 +221,13 @@ func (v *Verification) wrote(end ending) error {
 	if v.Job.Owner == nil {
 		r.Owners = 0
 	}
-	if r.Private != nil && was.Private != nil && math.Abs(r.Private.Epsilon-was.Private.Epsilon) <= 1e-6*r.Private.Epsilon {
+	if r.Private != nil && was.Private != nil &&
+		math.Abs(r.Private.Epsilon-was.Private.Epsilon) <= 1e-6*r.Private.Epsilon {
 		r.Private.Epsilon = was.Private.Epsilon // as of a curve: see nearGDP
 	}
 	if v.Job.Held != nil && !v.noModel() {
-		v.Say("score", reflect.DeepEqual(r.Private, was.Private), "the private figures are what the %d noisy numbers of the rows held out give", len(slices.Concat(end.answers...)))
+		v.Say("score", reflect.DeepEqual(r.Private, was.Private),
+			"the private figures are what the %d noisy numbers of the rows held out give", len(slices.Concat(end.answers...)))
 	}
 	if r.Claim != nil && was.Claim != nil && !v.same() { // near to it: see claim
 		r.Claim = was.Claim
@@ -245,7 +252,8 @@ func (l *lines) compare(st method.Step) {
 		l.differs(st.T)
 		return
 	}
-	was, now := l.v.Record.Steps[st.T-1], runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
+	was, now := l.v.Record.Steps[st.T-1],
+		runlog.Step{T: st.T, Rate: st.Rate, GradNorm: st.GradNorm, Moved: st.Moved}.Finite()
 	worst := apart([]float64{was.Rate, was.GradNorm, was.Moved}, []float64{now.Rate, now.GradNorm, now.Moved})
 	if l.worst = math.Max(l.worst, worst); was.T != st.T || !l.v.near(worst) {
 		l.differs(st.T)
@@ -276,7 +284,9 @@ func (l *lines) say(from, steps int) {
 		l.v.Say(runlog.StepsFile, false, "the line of step %d is not what the replayed step gives%s", l.other, before)
 		return
 	}
-	l.v.Say(runlog.StepsFile, true, "%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.Record.Steps), l.worst, before)
+	l.v.Say(runlog.StepsFile, true,
+		"%d lines, each what the replayed step gives, the largest relative difference being %.3g%s", len(l.v.Record.Steps),
+		l.worst, before)
 }
 
 // final are the hashes of the final files.
@@ -294,7 +304,9 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	}
 	seal := known.Settlement.Seal
 	if len(seal) == 0 {
-		v.Findings = append(v.Findings, Finding{What: "seal", Holds: true, Skipped: true, Detail: "not sealed: the run was settled by a version of Sotto that did not seal its files"})
+		v.Findings = append(v.Findings,
+			Finding{What: "seal", Holds: true, Skipped: true,
+				Detail: "not sealed: the run was settled by a version of Sotto that did not seal its files"})
 		return nil
 	}
 	now, err := v.final()
@@ -310,7 +322,8 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 		if err != nil {
 			return err
 		}
-		v.Say("seal", hmac.Equal(bytes.TrimSpace(held), []byte(want)), "%s is the HMAC of %d files under the ledger's key", runlog.SealFile, len(now))
+		v.Say("seal", hmac.Equal(bytes.TrimSpace(held), []byte(want)), "%s is the HMAC of %d files under the ledger's key",
+			runlog.SealFile, len(now))
 		return nil
 	}
 	if _, changed := compared(now, seal); len(changed) > 0 {
@@ -368,7 +381,9 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 		}
 	}
 	mean := math.Abs(s.Mean*whole.Gamma-1) < 1e-9
-	v.Say("search", found.Run == v.Info.ID && found.Budget == v.Info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by && s.Score == score && mean,
+	v.Say("search",
+		found.Run == v.Info.ID && found.Budget == v.Info.Budget && reflect.DeepEqual(found.Search, s) && s.By == by &&
+			s.Score == score && mean,
 		"%s beside what %s says of the search, its plan and its scores", runlog.SearchFile, runlog.InfoFile)
 	return v.written(want)
 }
@@ -414,7 +429,8 @@ func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Quer
 	if o.over {
 		return nil, privacy.ErrExhausted
 	}
-	if err := o.meter.Charge(privacy.InPart(o.job.Part(), o.job.Facts.Cost(s, queries))); errors.Is(err, privacy.ErrExhausted) {
+	if err := o.meter.Charge(privacy.InPart(o.job.Part(), o.job.Facts.Cost(s, queries))); errors.Is(err,
+		privacy.ErrExhausted) {
 		return nil, err
 	}
 	return nil, replay.ErrEnd

@@ -19,7 +19,8 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 	whole, ok := v.Job.Plan.(privacy.Tuned)
 	own, err := v.Job.Method.Plan(v.Job.Facts)
 	i := slices.Index(v.Info.Search.Among, v.Info.Search.Winner)
-	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.Info.Search.Among) && v.Info.NoiseMultiplier == method.NoiseMultiplier(v.Job.Method)
+	holds := ok && err == nil && i >= 0 && len(whole.Among) == len(v.Info.Search.Among) &&
+		v.Info.NoiseMultiplier == method.NoiseMultiplier(v.Job.Method)
 	if holds {
 		one := whole.Among[i]
 		if all, scored := one.(privacy.Composed); scored && !privacy.Equal(one, own) && len(all) == 2 {
@@ -27,10 +28,14 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding,
 		}
 		holds = privacy.Equal(one, own)
 	}
-	v.Say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from", runlog.InfoFile, own, i+1, len(whole.Among))
+	v.Say("plan", holds, "the configuration in %s plans %v: number %d of the %d that the search drew from",
+		runlog.InfoFile, own, i+1, len(whole.Among))
 	v.cost("budget", v.Job.Plan)
-	v.Say("charges", privacy.Equal(v.Record.Event(), privacy.Repeated{Count: 1, Of: v.Job.Plan}) && v.Info.Result != nil && v.Info.Result.Charged == 1, "the search was charged once, as a whole")
-	v.Say("releases", v.Record.Released == 0 && len(v.Record.Steps) == 0, "none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
+	v.Say("charges",
+		privacy.Equal(v.Record.Event(), privacy.Repeated{Count: 1, Of: v.Job.Plan}) && v.Info.Result != nil &&
+			v.Info.Result.Charged == 1, "the search was charged once, as a whole")
+	v.Say("releases", v.Record.Released == 0 && len(v.Record.Steps) == 0,
+		"none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
 	file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 	if err != nil {
 		return nil, &InputError{"", err}

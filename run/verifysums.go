@@ -21,8 +21,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// sums: what an owner's run released is what the sums in its journal give. The method runs over an oracle without rows, whose pool
-// answers from the journal; no part is made.
+// sums: what an owner's run released is what the sums in its journal give. The method runs over an oracle without rows,
+// whose pool answers from the journal; no part is made.
 func (v *Verification) sums(ctx context.Context) error {
 	journal, err := runlog.ReadSums(filepath.Join(v.Dir, runlog.SumsFile))
 	if err != nil {
@@ -35,8 +35,9 @@ func (v *Verification) sums(ctx context.Context) error {
 	if at := v.Record.Oldest(); at != nil {
 		log.skip = at.Released
 	}
-	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.own()), Pool: pool, Streams: noise.SeededStreams(0),
-		Meter: &labMeter{adjacency: v.Job.Facts.Adjacency}, Journal: log}
+	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.own()), Pool: pool,
+		Streams: noise.SeededStreams(0),
+		Meter:   &labMeter{adjacency: v.Job.Facts.Adjacency}, Journal: log}
 	_, _, err = t.Train(ctx, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -52,13 +53,15 @@ func (v *Verification) sums(ctx context.Context) error {
 	}
 	charged, s := v.Record.Charged(), v.Job.Sum
 	switch {
-	case journal.Head.Run != v.Info.ID || journal.Head.Owner != s.Owner || journal.Head.Owners != len(s.Names) || journal.Torn:
+	case journal.Head.Run != v.Info.ID || journal.Head.Owner != s.Owner || journal.Head.Owners != len(s.Names) ||
+		journal.Torn:
 		v.Say("sums", false, "%s is that of run %s, owner %d of %d, and must be that of %s, owner %d of %d, with a whole end",
 			runlog.SumsFile, journal.Head.Run, journal.Head.Owner+1, journal.Head.Owners, v.Info.ID, s.Owner+1, len(s.Names))
 	case err != nil && !errors.Is(err, replay.ErrEnd):
 		v.Say("sums", false, "%v", err)
 	case !ended:
-		v.Say("sums", false, "%s does not end with the sum by which owners compare what the hub has shown them", runlog.SumsFile)
+		v.Say("sums", false, "%s does not end with the sum by which owners compare what the hub has shown them",
+			runlog.SumsFile)
 	default:
 		v.Say("sums", log.same == v.Record.Released && masked <= charged && most <= charged && pool.givenUp <= pool.retries+1,
 			"%d of %d releases are what the sums in %s give; the owner masked parts of %d attempts, and %d were charged; %d were given up of %d that may be",
@@ -67,7 +70,8 @@ func (v *Verification) sums(ctx context.Context) error {
 	return nil
 }
 
-// shares: the ledger holds what the reservation assumes as the recorded plan gives it. A dataset's statement rests on the ledger's.
+// shares: the ledger holds what the reservation assumes as the recorded plan gives it. A dataset's statement rests on
+// the ledger's.
 func (v *Verification) shares(place string, reserved *account.Shares) {
 	own := v.Info.Shares()
 	if own == nil && reserved == nil {
@@ -77,11 +81,14 @@ func (v *Verification) shares(place string, reserved *account.Shares) {
 		v.Say("shares", true, "%s and the recorded plan say the same: %s", place, sharesWords(own))
 		return
 	}
-	v.Say("shares", false, "%s has reserved it with %s; by the plan in %s it is %s. One of the two was changed, or is of another version of Sotto: "+
-		"do not rely on what the ledger says of the dataset until you know which", place, sharesWords(reserved), runlog.InfoFile, sharesWords(own))
+	v.Say("shares", false,
+		"%s has reserved it with %s; by the plan in %s it is %s. One of the two was changed, or is of another version of Sotto: "+
+			"do not rely on what the ledger says of the dataset until you know which", place, sharesWords(reserved),
+		runlog.InfoFile, sharesWords(own))
 }
 
-// sameShares compares what two guarantees assume. An ε may differ in its last digits, as that of a curve does between platforms.
+// sameShares compares what two guarantees assume. An ε may differ in its last digits, as that of a curve does between
+// platforms.
 func sameShares(a, b *account.Shares) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -106,7 +113,8 @@ func againstWords(s *account.Shares) string {
 	if s.Alone != nil {
 		alone = "ε = " + chart.AtMost(*s.Alone, 9)
 	}
-	return fmt.Sprintf("this is against %s, while masks hold; at the same δ, against %s, %s", text.Against(s.Colluders), text.AgainstAll, alone)
+	return fmt.Sprintf("this is against %s, while masks hold; at the same δ, against %s, %s", text.Against(s.Colluders),
+		text.AgainstAll, alone)
 }
 
 // journalPool answers from a journal of sums. All attempts are held: nothing is charged, and no part is made.
@@ -135,7 +143,8 @@ func (p *journalPool) Meet(context.Context) (held bool, err error) {
 }
 
 // Sum implements private.Pool.
-func (p *journalPool) Sum(_ context.Context, asked [sha256.Size]byte, n int, _ func() ([]int64, error)) ([]int64, error) {
+func (p *journalPool) Sum(_ context.Context, asked [sha256.Size]byte, n int,
+	_ func() ([]int64, error)) ([]int64, error) {
 	a := p.sums.Of(p.at)
 	switch {
 	case p.sum >= len(a.Totals) && a.GivenUp:

@@ -11,8 +11,8 @@ const (
 	ahead     = 32  // blocks of the longest request
 )
 
-// An objectFile is an object in blocks, of which those that were read last are kept. Readers of columns go through it at several
-// positions; one that reads it from its beginning to its end gets ever longer ranges.
+// An objectFile is an object in blocks, of which those that were read last are kept. Readers of columns go through it
+// at several positions; one that reads it from its beginning to its end gets ever longer ranges.
 type objectFile struct {
 	*origin
 	size int64

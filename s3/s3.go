@@ -2,8 +2,8 @@
 //
 //	import _ "github.com/sottodp/sotto/s3"
 //
-// The command sotto imports it. An object is read in ranges. The first answer names its version (ETag), and every
-// later request asks for that one: a replaced object ends the reading. A process that opens an object again goes on with the
+// The command sotto imports it. An object is read in ranges. The first answer names its version (ETag), and every later
+// request asks for that one: a replaced object ends the reading. A process that opens an object again goes on with the
 // version that it opened first.
 package s3
 
@@ -35,10 +35,11 @@ import (
 func init() { object.Register(open) }
 
 const (
-	attempts = 6                                                                  // at one request
-	patience = 2 * time.Minute                                                    // for one attempt
-	maxError = 64 << 10                                                           // bytes of the text of an error
-	unsigned = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of nothing: a request has no body
+	attempts = 6               // at one request
+	patience = 2 * time.Minute // for one attempt
+	maxError = 64 << 10        // bytes of the text of an error
+	// SHA-256 of nothing: a request has no body
+	unsigned = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
 var firstPause = 200 * time.Millisecond // before the second attempt; each further one is twice as long
@@ -85,12 +86,15 @@ type origin struct {
 var client = sync.OnceValue(func() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression, t.ResponseHeaderTimeout = true, 30*time.Second
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 })
 
 var keys = sync.OnceValue(func() *credentials.Credentials {
 	from := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
-	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+	for _, name := range []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
 		if os.Getenv(name) != "" {
 			from = append(from, &credentials.IAM{})
 			break
@@ -102,11 +106,15 @@ var keys = sync.OnceValue(func() *credentials.Credentials {
 func newOrigin(path string) (*origin, error) {
 	s := &origin{name: object.Public(path), client: client(), keys: keys()}
 	bucket, key, _ := strings.Cut(path[len(object.Scheme):], "/")
-	if strings.ContainsAny(path, "?#") || strings.ContainsAny(bucket, "@:") || s3utils.CheckValidBucketName(bucket) != nil || s3utils.CheckValidObjectName(key) != nil || strings.HasSuffix(key, "/") {
-		return nil, s.bad("no name of an object", "s3://bucket/key, without a user or a query", "keys come from AWS_ACCESS_KEY_ID or ~/.aws/credentials, another store from AWS_ENDPOINT_URL")
+	if strings.ContainsAny(path, "?#") || strings.ContainsAny(bucket, "@:") ||
+		s3utils.CheckValidBucketName(bucket) != nil || s3utils.CheckValidObjectName(key) != nil ||
+		strings.HasSuffix(key, "/") {
+		return nil, s.bad("no name of an object", "s3://bucket/key, without a user or a query",
+			"keys come from AWS_ACCESS_KEY_ID or ~/.aws/credentials, another store from AWS_ENDPOINT_URL")
 	}
 	if strings.ContainsAny(key, "*[") {
-		return nil, s.bad("a pattern", "the key of an object", "name the objects in a list: data: [s3://bucket/a.csv, s3://bucket/b.csv]")
+		return nil, s.bad("a pattern", "the key of an object",
+			"name the objects in a list: data: [s3://bucket/a.csv, s3://bucket/b.csv]")
 	}
 	s.bucket, s.region = bucket, cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
 	end := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
@@ -121,8 +129,10 @@ func newOrigin(path string) (*origin, error) {
 		}
 	}
 	u, err := url.Parse(end)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &config.Error{File: s.name, Field: "AWS_ENDPOINT_URL", Found: "an address that does not read", Allowed: "https://host:port, without a user or a query"}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, &config.Error{File: s.name, Field: "AWS_ENDPOINT_URL", Found: "an address that does not read",
+			Allowed: "https://host:port, without a user or a query"}
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + of
 	u.RawPath = s3utils.EncodePath(u.Path)
@@ -147,8 +157,8 @@ type errAgain struct{ error }
 // until ends all requests.
 var until = context.Background()
 
-// StopWith makes all requests end with ctx, and no more begin: for a command, before it opens a table. A server that does not answer
-// would keep it for minutes.
+// StopWith makes all requests end with ctx, and no more begin: for a command, before it opens a table. A server that
+// does not answer would keep it for minutes.
 func StopWith(ctx context.Context) { until = ctx }
 
 // get reads up to n bytes from a position of the version tag; "": of whichever there is.
@@ -179,7 +189,8 @@ func (s *origin) try(from, n int64, tag string) (a answer, err error) {
 	defer stop()
 	key, err := s.keys.GetWithContext(&credentials.CredContext{Client: s.client})
 	if err != nil {
-		return a, s.bad("credentials that cannot be read", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile of ~/.aws", "")
+		return a, s.bad("credentials that cannot be read",
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile of ~/.aws", "")
 	}
 	address := *s.url // the signer writes into it, and requests are made at the same time
 	plain := &http.Request{Method: http.MethodGet, URL: &address, Host: s.url.Host, Header: http.Header{}}
@@ -188,7 +199,8 @@ func (s *origin) try(from, n int64, tag string) (a answer, err error) {
 	if tag != "" {
 		plain.Header.Set("If-Match", tag)
 	}
-	resp, err := s.client.Do(signer.SignV4(*plain, key.AccessKeyID, key.SecretAccessKey, key.SessionToken, s.region).WithContext(ctx))
+	resp, err := s.client.Do(signer.SignV4(*plain, key.AccessKeyID, key.SecretAccessKey, key.SessionToken,
+		s.region).WithContext(ctx))
 	if err != nil {
 		var u *url.Error // shows the address
 		if errors.As(err, &u) {
@@ -207,17 +219,20 @@ func (s *origin) try(from, n int64, tag string) (a answer, err error) {
 	case c == http.StatusOK && tag == "" && resp.ContentLength == 0:
 		return answer{}, nil
 	case c == http.StatusOK:
-		return a, s.bad("a store that does not read in ranges", "one that answers a Range header", "copy the object to a file")
+		return a, s.bad("a store that does not read in ranges", "one that answers a Range header",
+			"copy the object to a file")
 	case c == http.StatusNotFound:
 		if tag != "" {
 			return a, s.replaced()
 		}
 		return a, s.bad("no such object", "an object of bucket "+s.bucket, "")
 	case c == http.StatusUnauthorized, c == http.StatusForbidden:
-		return a, s.bad("an object that these credentials may not read ("+code(resp)+")", "one that they may", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE and ~/.aws/credentials, give others")
+		return a, s.bad("an object that these credentials may not read ("+code(resp)+")", "one that they may",
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE and ~/.aws/credentials, give others")
 	case c >= 300 && c < 400, c == http.StatusBadRequest:
 		hint := "AWS_REGION names the bucket's region, AWS_ENDPOINT_URL another store"
-		if region := resp.Header.Get("X-Amz-Bucket-Region"); region != "" && regexp.MustCompile(`^[a-z0-9-]{1,40}$`).MatchString(region) {
+		if region := resp.Header.Get("X-Amz-Bucket-Region"); region != "" &&
+			regexp.MustCompile(`^[a-z0-9-]{1,40}$`).MatchString(region) {
 			hint = "write AWS_REGION=" + region
 		}
 		return a, s.bad("a request that the store refuses ("+code(resp)+")", "a bucket in region "+s.region, hint)
@@ -229,12 +244,14 @@ func (s *origin) try(from, n int64, tag string) (a answer, err error) {
 
 // replaced is the error of an object that is no longer the one that was opened.
 func (s *origin) replaced() error {
-	return s.bad("another object than when it was opened first: it was replaced or deleted", "the same object for the whole run", "run again, on an object that nobody writes to")
+	return s.bad("another object than when it was opened first: it was replaced or deleted",
+		"the same object for the whole run", "run again, on an object that nobody writes to")
 }
 
 // part reads a range.
 func (s *origin) part(resp *http.Response, from, n int64, tag string) (a answer, err error) {
-	odd := s.bad("an answer that is not the range that was asked for", "a store that answers Range and If-Match headers", "copy the object to a file")
+	odd := s.bad("an answer that is not the range that was asked for", "a store that answers Range and If-Match headers",
+		"copy the object to a file")
 	r, ok := strings.CutPrefix(resp.Header.Get("Content-Range"), "bytes ")
 	span, total, _ := strings.Cut(r, "/")
 	first, last, _ := strings.Cut(span, "-")

@@ -12,10 +12,12 @@ var booleanType = columnType{
 	about: "true or false, yes or no, 1 or 0",
 	asks:  []Question{{Field: "missing"}, {Field: "source"}},
 	fields: []config.Field{
-		config.NewField("missing", "text", "`error`", "what a missing mark counts as: `error` (a bad row), `zero` (between both), `true` or `false`"),
+		config.NewField("missing", "text", "`error`",
+			"what a missing mark counts as: `error` (a bad row), `zero` (between both), `true` or `false`"),
 		config.NewField("source", "text", "none", "where it is known from, for a [disclosure](../how-to/disclosure.md)"),
 	},
-	sample: [][2]string{{"{name: smoker, type: boolean}", "true and false, t and f, yes and no, y and n, 1 and 0, in any case"}},
+	sample: [][2]string{{"{name: smoker, type: boolean}",
+		"true and false, t and f, yes and no, y and n, 1 and 0, in any case"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)
 	},
@@ -28,8 +30,9 @@ var booleanType = columnType{
 	form: func(c *Column) *Form {
 		f := &Form{
 			Levels: []string{"false", "true"}, Line: levelLine(2), Unknown: Rule{Bad: true},
-			allowed: "true or false, t or f, yes or no, y or n, 1 or 0", wanted: "true or false, or a missing rule for this column in the schema",
-			reader: func() func(string) (float64, string) { return truth },
+			allowed: "true or false, t or f, yes or no, y or n, 1 or 0",
+			wanted:  "true or false, or a missing rule for this column in the schema",
+			reader:  func() func(string) (float64, string) { return truth },
 		}
 		f.Missing, _ = ruleOf(c.Missing, truth)
 		return f

@@ -12,8 +12,9 @@ var categoricalType = columnType{
 	about:  "one of some public levels",
 	asks:   []Question{{Field: "levels"}, {Field: "unknown"}, {Field: "source"}},
 	fields: levelFields("all public levels", "all features 0"),
-	sample: [][2]string{{"{name: ward, type: categorical, levels: [north, south]}", "every level there may be; unknown: zero, or a level"}},
-	read:   readLevels,
+	sample: [][2]string{{"{name: ward, type: categorical, levels: [north, south]}",
+		"every level there may be; unknown: zero, or a level"}},
+	read: readLevels,
 	check: func(c *Column, path string, _ bool) *config.Error {
 		return c.checkLevels(path, 1, "the public levels, one or more")
 	},
@@ -24,7 +25,8 @@ var categoricalType = columnType{
 	},
 	says: saysLevels,
 	assumes: func(c *Column) string {
-		return fmt.Sprintf("has %d public levels; an unknown level %s, a missing one %s", len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing))
+		return fmt.Sprintf("has %d public levels; an unknown level %s, a missing one %s", len(c.Levels), ruleWords(c.Unknown),
+			ruleWords(c.Missing))
 	},
 }
 
@@ -33,7 +35,8 @@ var categoricalType = columnType{
 func levelFields(levels, zero string) []config.Field {
 	return []config.Field{
 		config.NewField("levels", "list of texts", "required", levels),
-		config.NewField("unknown", "text", "`error`", "what another text counts as: `error` (a bad row), `zero` ("+zero+") or a level"),
+		config.NewField("unknown", "text", "`error`",
+			"what another text counts as: `error` (a bad row), `zero` ("+zero+") or a level"),
 		config.NewField("missing", "text", "as `unknown`", "what a missing mark counts as: likewise"),
 		config.NewField("source", "text", "none", "where the levels come from, for a [disclosure](../how-to/disclosure.md)"),
 	}

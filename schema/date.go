@@ -23,21 +23,25 @@ var dateType = columnType{
 	fields: []config.Field{
 		config.NewField("min", "date", "required", "public lower bound, as 2020-01-01: earlier dates count as it"),
 		config.NewField("max", "date", "required", "public upper bound, after `min`"),
-		config.NewField("origin", "date", "as `min`", "where days are counted from; it changes no feature, only the number that an [ONNX file](run-directory.md#onnx) takes"),
+		config.NewField("origin", "date", "as `min`",
+			"where days are counted from; it changes no feature, only the number that an [ONNX file](run-directory.md#onnx) takes"),
 		config.NewField("layout", "text", "ISO 8601", "what a cell looks like, as `%d.%m.%Y`"),
 		config.NewField("cycles", "list of texts", "none", "`day`, `week`, `year`: two features each"),
-		config.NewField("missing", "text", "`error`", "what a missing mark counts as: `error` (a bad row), `zero` (all features 0) or a date within the bounds"),
+		config.NewField("missing", "text", "`error`",
+			"what a missing mark counts as: `error` (a bad row), `zero` (all features 0) or a date within the bounds"),
 		config.NewField("source", "text", "none", "where the bounds come from, for a [disclosure](../how-to/disclosure.md)"),
 	},
 	sample: [][2]string{
 		{"{name: admitted, type: date, min: 2020-01-01, max: 2024-12-31}", "or with a time; dates beyond are clamped"},
-		{`{name: seen, type: date, layout: "%d.%m.%Y %H:%M", cycles: [day, week, year], min: 2020-01-01, max: 2024-12-31}`, ""},
+		{`{name: seen, type: date, layout: "%d.%m.%Y %H:%M", cycles: [day, week, year], min: 2020-01-01, max: 2024-12-31}`,
+			""},
 	},
 	read: func(r *reader, path string, f *column, c *Column) {
 		r.need(path+".min", "a public bound: "+dateAllowed)
 		r.need(path+".max", "a public bound: "+dateAllowed)
 		c.Origin = or(r, path+".origin", f.Origin, f.Min.Text())
-		least, most, origin := r.date(path+".min", f.Min.Text()), r.date(path+".max", f.Max.Text()), r.date(path+".origin", c.Origin)
+		least, most, origin := r.date(path+".min", f.Min.Text()), r.date(path+".max", f.Max.Text()),
+			r.date(path+".origin", c.Origin)
 		c.Bounds = &Bounds{least - origin, most - origin}
 		c.Layout, c.Cycles = f.Layout, f.Cycles
 		if r.doc.Has(path+".cycles") && len(f.Cycles) == 0 {
@@ -51,7 +55,8 @@ var dateType = columnType{
 			return columnFault(path+".origin", config.Quote(c.Origin), dateAllowed)
 		}
 		if c.Bounds != nil && c.Bounds.Min >= c.Bounds.Max { // in words of dates
-			return columnFault(path+".max", "a date that is not after min", "a date after min, which is "+c.dateText(c.Bounds.Min))
+			return columnFault(path+".max", "a date that is not after min",
+				"a date after min, which is "+c.dateText(c.Bounds.Min))
 		}
 		if e := c.Bounds.check(path); e != nil {
 			return e
@@ -65,14 +70,16 @@ var dateType = columnType{
 			}
 		}
 		if _, fault := goLayout(c.Layout); fault != "" {
-			return columnFault(path+".layout", fault, "what stands in a cell, as %d.%m.%Y or %m/%d/%y %I:%M %p, or no layout for ISO 8601")
+			return columnFault(path+".layout", fault,
+				"what stands in a cell, as %d.%m.%Y or %m/%d/%y %I:%M %p, or no layout for ISO 8601")
 		}
 		for i, name := range c.Cycles {
 			if _, ok := cycles[name]; !ok || slices.Contains(c.Cycles[:i], name) {
 				return columnFault(path+".cycles", config.Quote(name), cyclesAllowed)
 			}
 		}
-		if r, fault := c.missingDate(origin); fault != "" || !r.Bad && !r.Zero && (r.Value < c.Bounds.Min || r.Value > c.Bounds.Max) {
+		if r, fault := c.missingDate(origin); fault != "" ||
+			!r.Bad && !r.Zero && (r.Value < c.Bounds.Min || r.Value > c.Bounds.Max) {
 			return columnFault(path+".missing", config.Quote(c.Missing), "error, zero or a date from min to max, in ISO 8601")
 		}
 		return nil
@@ -81,7 +88,8 @@ var dateType = columnType{
 		origin, _ := unixDays(c.Origin)
 		layout, _ := goLayout(c.Layout)
 		f := &Form{
-			Counts: "days since " + c.Origin, Step: "a day", Whole: true, Unknown: Rule{Bad: true}, Line: &Line{*c.Bounds, TransformNone},
+			Counts: "days since " + c.Origin, Step: "a day", Whole: true, Unknown: Rule{Bad: true},
+			Line:    &Line{*c.Bounds, TransformNone},
 			allowed: "a date in ISO 8601, or a layout for this column in the schema; dates out of bounds are clamped",
 			wanted:  "a date, or a missing rule for this column in the schema",
 		}
@@ -125,12 +133,13 @@ var dateType = columnType{
 		if len(c.Cycles) > 0 {
 			more = ", and its place in the " + strings.Join(c.Cycles, ", in the ") + " as a sine and a cosine"
 		}
-		return fmt.Sprintf("is a date in UTC clamped to %s … %s, as days since %s%s; %s", c.dateText(c.Bounds.Min), c.dateText(c.Bounds.Max), c.Origin, more, c.missingWords())
+		return fmt.Sprintf("is a date in UTC clamped to %s … %s, as days since %s%s; %s", c.dateText(c.Bounds.Min),
+			c.dateText(c.Bounds.Max), c.Origin, more, c.missingWords())
 	},
 }
 
-// cycles are the cyclic parts of a date, in days since 1970: from midnight, from Monday, and from the beginning of 2000 in mean years
-// of the calendar.
+// cycles are the cyclic parts of a date, in days since 1970: from midnight, from Monday, and from the beginning of 2000
+// in mean years of the calendar.
 var cycles = map[string]Cycle{
 	"day":  {"day", 1, 0},
 	"week": {"week", 7, 4},
@@ -191,9 +200,9 @@ func daysOf(t time.Time) float64 {
 	return (float64(t.Unix()) + float64(t.Nanosecond())/1e9) / 86400
 }
 
-// unixDays are the days from 1970 to a date of the years 0 to 9999 in the form of ISO 8601: 2024-03-31, with a time 2024-03-31T14:05
-// or 2024-03-31T14:05:30.5, a space in place of the T, and an offset behind the time, as Z, +02, +0200 or +02:00. A time with an
-// offset is that in UTC; one without is in UTC.
+// unixDays are the days from 1970 to a date of the years 0 to 9999 in the form of ISO 8601: 2024-03-31, with a time
+// 2024-03-31T14:05 or 2024-03-31T14:05:30.5, a space in place of the T, and an offset behind the time, as Z, +02, +0200
+// or +02:00. A time with an offset is that in UTC; one without is in UTC.
 func unixDays(cell string) (days float64, fault string) {
 	n := 0 // bytes that were read
 	number := func(digits, least, most int) int {
@@ -267,11 +276,12 @@ func unixDays(cell string) (days float64, fault string) {
 
 // layoutParts are the parts of a layout in words of package time. All but %Y, %y and %z take one digit or two.
 var layoutParts = map[byte]string{
-	'Y': "2006", 'y': "06", 'm': "1", 'd': "2", 'b': "Jan", 'H': "15", 'I': "3", 'M': "4", 'S': "5", 'p': "PM", 'z': "-0700",
+	'Y': "2006", 'y': "06", 'm': "1", 'd': "2", 'b': "Jan", 'H': "15", 'I': "3", 'M': "4", 'S': "5", 'p': "PM",
+	'z': "-0700",
 }
 
-// goLayout is a layout in the form of package time, or what is wrong with it. Between its parts are characters that are no letters
-// and no digits, so that nothing else of it means something there, and the letter T.
+// goLayout is a layout in the form of package time, or what is wrong with it. Between its parts are characters that are
+// no letters and no digits, so that nothing else of it means something there, and the letter T.
 func goLayout(layout string) (text, fault string) {
 	if layout == "" {
 		return "", ""
@@ -290,7 +300,8 @@ func goLayout(layout string) (text, fault string) {
 		case strings.IndexByte(" /.:,-T", c) >= 0:
 			b.WriteByte(c)
 		default:
-			return "", config.Quote(layout) + ", with other parts than %Y, %y, %m, %d, %b, %H, %I, %M, %S, %p, %z and punctuation between them"
+			return "", config.Quote(layout) +
+				", with other parts than %Y, %y, %m, %d, %b, %H, %I, %M, %S, %p, %z and punctuation between them"
 		}
 	}
 	year, month := seen['Y'] != seen['y'], seen['m'] != seen['b']

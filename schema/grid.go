@@ -10,11 +10,12 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// BoundsUnknown is what a numeric column says of its bounds where nobody knows them, as in bounds: unknown. Only [ParseOpen]
-// takes such a column: private counts on the public grid propose its bounds, and [SetBounds] writes them.
+// BoundsUnknown is what a numeric column says of its bounds where nobody knows them, as in bounds: unknown. Only
+// [ParseOpen] takes such a column: private counts on the public grid propose its bounds, and [SetBounds] writes them.
 const BoundsUnknown = "unknown"
 
-// gridEdges are the absolute values that the public grid's bins end at: 1, 2 and 5 times the powers of ten from 1e-9 to 1e18.
+// gridEdges are the absolute values that the public grid's bins end at: 1, 2 and 5 times the powers of ten from 1e-9 to
+// 1e18.
 var gridEdges = func() (edges []float64) {
 	for e := -9; e <= 18; e++ {
 		for _, m := range []string{"1", "2", "5"} {
@@ -31,8 +32,8 @@ var gridZero = len(gridEdges) - 1
 // GridBins is the number of bins of the public grid. They are in the order of their values.
 func GridBins() int { return 2*gridZero + 1 }
 
-// GridBin is the bin of a value. Bins of positive values hold their upper edge, the others mirror them, the bin of 0 holds
-// what is within the least edge, and the outermost bins hold all that lies beyond.
+// GridBin is the bin of a value. Bins of positive values hold their upper edge, the others mirror them, the bin of 0
+// holds what is within the least edge, and the outermost bins hold all that lies beyond.
 func GridBin(v float64) int {
 	i, _ := slices.BinarySearch(gridEdges, math.Abs(v)) // the first edge that is not below
 	i = min(i, gridZero)
@@ -67,11 +68,12 @@ func (s *Schema) Unbounded() (names []string) {
 	return names
 }
 
-// onGrid reports whether the column's bounds are unknown, so that it is encoded as one indicator for each bin of the grid.
+// onGrid reports whether the column's bounds are unknown, so that it is encoded as one indicator for each bin of the
+// grid.
 func (c *Column) onGrid() bool { return c.Type == TypeNumeric && c.Bounds == nil }
 
-// OnGrid describes the same table for counts on the grid: of each of these columns, whose bounds are unknown, a row has one
-// indicator, of its bin, or none where its value is missing. All other features are ignored. No row's norm is above
+// OnGrid describes the same table for counts on the grid: of each of these columns, whose bounds are unknown, a row has
+// one indicator, of its bin, or none where its value is missing. All other features are ignored. No row's norm is above
 // the root of the number of columns.
 func (s *Schema) OnGrid(columns []string) *Schema {
 	norm := math.Sqrt(float64(len(columns)))
@@ -95,7 +97,8 @@ func (s *Schema) OnGrid(columns []string) *Schema {
 	return t
 }
 
-// missingOf is the rule on the grid for cells without a value: as it is where they make a bad row, else they have no bin.
+// missingOf is the rule on the grid for cells without a value: as it is where they make a bad row, else they have no
+// bin.
 func missingOf(rule string) string {
 	if rule == RuleError {
 		return rule
@@ -126,13 +129,16 @@ func SetBounds(src []byte, bounds map[string]Bounds, source string) ([]byte, err
 		before, rest := string(text[:column-1]), string(text[column-1:])
 		old := unknownBounds.FindString(rest)
 		if old == "" {
-			return nil, &config.Error{Line: line, Column: column, Field: "bounds", Found: "a word on another line", Allowed: "bounds: unknown on one line"}
+			return nil, &config.Error{Line: line, Column: column, Field: "bounds", Found: "a word on another line",
+				Allowed: "bounds: unknown on one line"}
 		}
 		between := ", "
 		if !braces {
 			between = "\n" + strings.Repeat(" ", column-1)
 		}
-		lines[line-1] = before + strings.Join([]string{"min: " + num(b.Min), "max: " + num(b.Max), "source: " + strconv.Quote(source)}, between) + rest[len(old):]
+		lines[line-1] = before +
+			strings.Join([]string{"min: " + num(b.Min), "max: " + num(b.Max), "source: " + strconv.Quote(source)}, between) +
+			rest[len(old):]
 	}
 	return []byte(strings.Join(lines, "")), nil
 }

@@ -14,18 +14,24 @@ var labelType = columnType{
 	name:  TypeLabel,
 	about: "what is to be predicted",
 	asks: []Question{
-		{Field: "classes", Word: "number", Means: "it is a number within bounds", Then: []Question{{Field: "min"}, {Field: "max"}, {Field: "source"}}},
+		{Field: "classes", Word: "number", Means: "it is a number within bounds",
+			Then: []Question{{Field: "min"}, {Field: "max"}, {Field: "source"}}},
 		{Field: "source"},
 	},
 	fields: []config.Field{
 		config.NewField("classes", "list of texts", "required, or `min` and `max`", "all its classes, two or more"),
-		config.NewField("strip", "text", "none", "trailing text to remove before matching, like the dot in Adult's test file; for classes only"),
-		config.NewField("min", "number", "required for a number", "of a label that is a number, its public lower bound: smaller values count as it"),
+		config.NewField("strip", "text", "none",
+			"trailing text to remove before matching, like the dot in Adult's test file; for classes only"),
+		config.NewField("min", "number", "required for a number",
+			"of a label that is a number, its public lower bound: smaller values count as it"),
 		config.NewField("max", "number", "required for a number", "likewise its public upper bound"),
-		config.NewField("scale", "number", "none", "about the standard deviation of a label that is a number, known without the rows (say from where in `source`). Labels then count as at most 12 of it wide, which helps where `min` and `max` are far apart"),
-		config.NewField("source", "text", "none", "where the classes or bounds come from, for a [disclosure](../how-to/disclosure.md)"),
+		config.NewField("scale", "number", "none",
+			"about the standard deviation of a label that is a number, known without the rows (say from where in `source`). Labels then count as at most 12 of it wide, which helps where `min` and `max` are far apart"),
+		config.NewField("source", "text", "none",
+			"where the classes or bounds come from, for a [disclosure](../how-to/disclosure.md)"),
 	},
-	sample: [][2]string{{"{name: readmitted, type: label, classes: [no, yes]}", "one label in all; of a number: min and max"}},
+	sample: [][2]string{{"{name: readmitted, type: label, classes: [no, yes]}",
+		"one label in all; of a number: min and max"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		if r.doc.Has(path+".min") || r.doc.Has(path+".max") {
 			c.Bounds = r.bounds(path, f)
@@ -33,7 +39,8 @@ var labelType = columnType{
 	},
 	check: func(c *Column, path string, _ bool) *config.Error {
 		if (c.Bounds != nil) == (len(c.Classes) > 0) {
-			return columnFault(path, "a label with neither or both of classes and bounds", "either classes, or min and max for a label that is a number")
+			return columnFault(path, "a label with neither or both of classes and bounds",
+				"either classes, or min and max for a label that is a number")
 		}
 		if c.Bounds != nil {
 			if c.Strip != "" {
@@ -62,7 +69,8 @@ var labelType = columnType{
 			for i, k := range c.Classes {
 				v, _ := config.ParseNumber(k)
 				if seen[v] {
-					return columnFault(fmt.Sprintf("%s.classes[%d]", path, i), config.Quote(k)+", equal to another class as a number", "classes that are different numbers")
+					return columnFault(fmt.Sprintf("%s.classes[%d]", path, i), config.Quote(k)+", equal to another class as a number",
+						"classes that are different numbers")
 				}
 				seen[v] = true
 			}
@@ -102,9 +110,9 @@ var ignoreType = columnType{
 	assumes: func(*Column) string { return "is never looked at" },
 }
 
-// WithLabel is a copy of the schema in which the named column is what is to be
-// predicted: the levels of a categorical or ordinal column become its classes, the bounds
-// of a numeric one those of the label. The former label is ignored. Asking for the label that the schema has changes nothing.
+// WithLabel is a copy of the schema in which the named column is what is to be predicted: the levels of a categorical
+// or ordinal column become its classes, the bounds of a numeric one those of the label. The former label is ignored.
+// Asking for the label that the schema has changes nothing.
 func (s *Schema) WithLabel(name string) (*Schema, error) {
 	if name == s.LabelName() {
 		return s, nil
@@ -119,7 +127,8 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 				names = append(names, k.Name)
 			}
 		}
-		return nil, fmt.Errorf("label: found %q; choose a column of the schema with numbers or levels: %s", name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("label: found %q; choose a column of the schema with numbers or levels: %s", name,
+			strings.Join(names, ", "))
 	}
 	for i, k := range c.Columns {
 		if k.Type == TypeLabel {

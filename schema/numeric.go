@@ -13,17 +13,24 @@ var numericType = columnType{
 	name:  TypeNumeric,
 	about: "a number within public bounds; values beyond are clamped to them",
 	asks: []Question{
-		{Field: "min", Word: BoundsUnknown, Means: "sotto schema bounds estimates both later, at a cost", Instead: "bounds", Then: []Question{{Field: "missing"}}},
+		{Field: "min", Word: BoundsUnknown, Means: "sotto schema bounds estimates both later, at a cost", Instead: "bounds",
+			Then: []Question{{Field: "missing"}}},
 		{Field: "max"}, {Field: "missing"}, {Field: "source"},
 	},
 	fields: []config.Field{
 		config.NewField("min", "number", "required", "public lower bound: smaller values count as it"),
 		config.NewField("max", "number", "required", "public upper bound, above `min`"),
-		config.NewField("bounds", "text", "none", "`unknown`, instead of `min` and `max`, until [`sotto schema bounds`](#bounds-that-nobody-knows) has proposed them", "unknown"),
-		config.NewField("transform", "text", "`none`", "`none`, `log1p` (for `min` ≥ 0) or `signed_log1p`", "none log1p signed_log1p"),
-		config.NewField("encode", "text", "chosen by the run", "`linear`, one feature, or `hats`, bumps beside it", "linear hats"),
-		config.NewField("hats", "whole number from 2 to 64", "8 with `encode: hats`", "number of bumps; without `encode` it means `encode: hats`"),
-		config.NewField("missing", "text or number", "`error`", "what a missing mark counts as: `error` (a bad row), `zero` (the middle of the range) or a number within the bounds"),
+		config.NewField("bounds", "text", "none",
+			"`unknown`, instead of `min` and `max`, until [`sotto schema bounds`](#bounds-that-nobody-knows) has proposed them",
+			"unknown"),
+		config.NewField("transform", "text", "`none`", "`none`, `log1p` (for `min` ≥ 0) or `signed_log1p`",
+			"none log1p signed_log1p"),
+		config.NewField("encode", "text", "chosen by the run", "`linear`, one feature, or `hats`, bumps beside it",
+			"linear hats"),
+		config.NewField("hats", "whole number from 2 to 64", "8 with `encode: hats`",
+			"number of bumps; without `encode` it means `encode: hats`"),
+		config.NewField("missing", "text or number", "`error`",
+			"what a missing mark counts as: `error` (a bad row), `zero` (the middle of the range) or a number within the bounds"),
 		config.NewField("source", "text", "none", "where the bounds come from, for a [disclosure](../how-to/disclosure.md)"),
 	},
 	sample: [][2]string{
@@ -57,12 +64,14 @@ var numericType = columnType{
 			return columnFault(path+".transform", "log1p with a min below 0", "min of 0 or more, or signed_log1p")
 		}
 		if w := t(c.Bounds.Max) - t(c.Bounds.Min); !(w > 0) || math.IsInf(w, 0) {
-			return columnFault(path+".max", "bounds whose distance is 0 or infinite after the transform", "bounds farther apart, or nearer to each other")
+			return columnFault(path+".max", "bounds whose distance is 0 or infinite after the transform",
+				"bounds farther apart, or nearer to each other")
 		}
 		if e := c.checkHats(path); e != nil {
 			return e
 		}
-		if r, fault := ruleOf(c.Missing, config.ParseNumber); fault != "" || !r.Bad && !r.Zero && (r.Value < c.Bounds.Min || r.Value > c.Bounds.Max) {
+		if r, fault := ruleOf(c.Missing, config.ParseNumber); fault != "" ||
+			!r.Bad && !r.Zero && (r.Value < c.Bounds.Min || r.Value > c.Bounds.Max) {
 			return columnFault(path+".missing", config.Quote(c.Missing), "error, zero or a number from min to max")
 		}
 		return nil
@@ -70,7 +79,8 @@ var numericType = columnType{
 	form: func(c *Column) *Form {
 		f := &Form{
 			Unknown: Rule{Bad: true}, Whole: true,
-			allowed: "a finite number; values out of bounds are clamped", wanted: "a number, or a missing rule for this column in the schema",
+			allowed: "a finite number; values out of bounds are clamped",
+			wanted:  "a number, or a missing rule for this column in the schema",
 		}
 		f.Missing, _ = ruleOf(c.Missing, config.ParseNumber)
 		if c.Bounds == nil {
@@ -110,9 +120,9 @@ func (c *Column) checkOpen(path string) *config.Error {
 	return c.checkHats(path)
 }
 
-// Bumps are the values of that many bumps, two or more, where the linear feature is x, from −1 to 1. Bump j is 1 at its center,
-// the j-th of so many points at equal distances from −1 to 1, and falls to 0 at the next ones: all are 0 but bump j and the
-// one after it, and these two sum to 1.
+// Bumps are the values of that many bumps, two or more, where the linear feature is x, from −1 to 1. Bump j is 1 at its
+// center, the j-th of so many points at equal distances from −1 to 1, and falls to 0 at the next ones: all are 0 but
+// bump j and the one after it, and these two sum to 1.
 func Bumps(hats int, x float64) (j int, left, right float64) {
 	u := (x + 1) * (float64(hats-1) / 2) // centers are at 0, 1, …
 	j = min(int(u), hats-2)

@@ -24,7 +24,8 @@ var ordinalType = columnType{
 	},
 	says: func(c *Column) string { return saysLevels(c) + " in order" },
 	assumes: func(c *Column) string {
-		return fmt.Sprintf("has %d public levels in order, at equal distances; an unknown level %s, a missing one %s", len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing))
+		return fmt.Sprintf("has %d public levels in order, at equal distances; an unknown level %s, a missing one %s",
+			len(c.Levels), ruleWords(c.Unknown), ruleWords(c.Missing))
 	},
 }
 

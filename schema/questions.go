@@ -22,8 +22,8 @@ type Question struct {
 	// The answer may be empty, and means Default, where there is one. The field is then left out.
 	Free    bool
 	Default string
-	// A word that may be answered instead, and what it means. Then the word is written as the field Instead, if there is one,
-	// and the questions Then take the place of those that follow.
+	// A word that may be answered instead, and what it means. Then the word is written as the field Instead, if there is
+	// one, and the questions Then take the place of those that follow.
 	Word, Means, Instead string
 	Then                 []Question
 }
@@ -41,7 +41,8 @@ func (t *columnType) asked(asks []Question) []Question {
 	for i := range asks {
 		q := &asks[i]
 		f := t.field(q.Field)
-		q.Text, q.List, q.Free = q.Field+": "+Plain(f.Doc), strings.HasPrefix(f.Type, "list"), !strings.HasPrefix(f.Default, "required")
+		q.Text, q.List, q.Free = q.Field+": "+Plain(f.Doc), strings.HasPrefix(f.Type, "list"),
+			!strings.HasPrefix(f.Default, "required")
 		if strings.HasPrefix(f.Default, "`") {
 			q.Default = Plain(f.Default)
 		}

@@ -95,8 +95,9 @@ const MaxUnitRows = 1 << 16
 // and [FromJSON] make checked schemas with all defaults filled in; a
 // schema must not be changed after that.
 type Schema struct {
-	Dataset    string   `json:"dataset"`             // the identity of the data that a person gave it; ledgers go by it
-	Unit       string   `json:"unit"`                // whom the guarantee protects: UnitRecord, or a name for what the column of TypeUnit identifies
+	Dataset string `json:"dataset"` // the identity of the data that a person gave it; ledgers go by it
+	// whom the guarantee protects: UnitRecord, or a name for what the column of TypeUnit identifies
+	Unit       string   `json:"unit"`
 	UnitRows   int      `json:"unit_rows,omitempty"` // the most rows of one unit that are used; 0: each row is a unit
 	Rows       int      `json:"rows,omitempty"`      // nominal, public number of units, the divisor of sums; 0: not given
 	Format     Format   `json:"format"`              // how the file is written
@@ -110,7 +111,8 @@ type Schema struct {
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
 
-	OtherColumns string `json:"other_columns,omitempty"` // CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
+	// CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
+	OtherColumns string `json:"other_columns,omitempty"`
 
 	// For a disclosure; nothing is computed from them.
 	Author string `json:"author,omitempty"` // who wrote the bounds, levels and classes
@@ -122,14 +124,16 @@ type Schema struct {
 
 // A Format says how a file is written.
 type Format struct {
-	Kind      string   `json:"kind"`                // KindCSV or KindLIBSVM
-	Delimiter string   `json:"delimiter,omitempty"` // CSV: one character
-	Header    bool     `json:"header,omitempty"`    // CSV: the first line names the columns; without it the order is that of Schema.Columns
+	Kind      string `json:"kind"`                // KindCSV or KindLIBSVM
+	Delimiter string `json:"delimiter,omitempty"` // CSV: one character
+	// CSV: the first line names the columns; without it the order is that of Schema.Columns
+	Header    bool     `json:"header,omitempty"`
 	Comment   string   `json:"comment,omitempty"`   // lines that begin with it are no records; "": there are none
 	Trim      bool     `json:"trim,omitempty"`      // CSV: spaces around a cell are no part of it
 	Multiline bool     `json:"multiline,omitempty"` // CSV: a cell in quotes may span lines; otherwise a record is one line
 	Missing   []string `json:"missing,omitempty"`   // CSV: cells that say that there is no value
-	Encoding  string   `json:"encoding,omitempty"`  // CSV: "": UTF-8, or UTF-16 with a byte order mark; or one of the encodings above
+	// CSV: "": UTF-8, or UTF-16 with a byte order mark; or one of the encodings above
+	Encoding string `json:"encoding,omitempty"`
 }
 
 // An Image says what an image of an IDX file is, and how its pixels, bytes from 0
@@ -187,9 +191,10 @@ type Bounds struct {
 // A Column describes one column. Which fields mean something depends on Type;
 // the others have their zero value.
 type Column struct {
-	Name      string   `json:"name"`                // as in the header; only an ignored column may have an empty one
-	Type      string   `json:"type"`                // one of the types above
-	Bounds    *Bounds  `json:"bounds,omitempty"`    // numeric, date (days since Origin), or a label that is a number: what values are clamped to
+	Name string `json:"name"` // as in the header; only an ignored column may have an empty one
+	Type string `json:"type"` // one of the types above
+	// numeric, date (days since Origin), or a label that is a number: what values are clamped to
+	Bounds    *Bounds  `json:"bounds,omitempty"`
 	Transform string   `json:"transform,omitempty"` // numeric: applied after clamping
 	Hats      int      `json:"hats,omitempty"`      // numeric: piecewise-linear bumps beside the linear feature; 0: none
 	Levels    []string `json:"levels,omitempty"`    // categorical, ordinal: the public levels
@@ -198,12 +203,15 @@ type Column struct {
 	Cycles    []string `json:"cycles,omitempty"`    // date: day, week and year, two features each
 	Dimension int      `json:"dimension,omitempty"` // text: the number of features that words are hashed to
 	Unknown   string   `json:"unknown,omitempty"`   // categorical, ordinal: RuleError, RuleZero or a level
-	Missing   string   `json:"missing,omitempty"`   // RuleError, RuleZero, or what a cell may be: a number, a level, true or false, a date; text: one of the rules
-	Classes   []string `json:"classes,omitempty"`   // label: its classes, two or more; none for a label that is a number
-	Scale     float64  `json:"scale,omitempty"`     // label that is a number: about its standard deviation, a public number; 0: not given
-	Strip     string   `json:"strip,omitempty"`     // label: trailing text that is taken off before matching
-	Source    string   `json:"source,omitempty"`    // where the bounds, levels or classes come from; nothing is computed from it
-	Free      bool     `json:"-"`                   // numeric: the schema file names no encoding, so a run may choose Hats
+	// RuleError, RuleZero, or what a cell may be: a number, a level, true or false, a date; text: one of the rules
+	Missing string   `json:"missing,omitempty"`
+	Classes []string `json:"classes,omitempty"` // label: its classes, two or more; none for a label that is a number
+	// label that is a number: about its standard deviation, a public number; 0: not given
+	Scale float64 `json:"scale,omitempty"`
+	Strip string  `json:"strip,omitempty"` // label: trailing text that is taken off before matching
+	// where the bounds, levels or classes come from; nothing is computed from it
+	Source string `json:"source,omitempty"`
+	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats
 }
 
 // Load reads and parses the schema file at path.
@@ -223,7 +231,8 @@ func FromJSON(b []byte) (*Schema, error) {
 	d.DisallowUnknownFields()
 	var p plain
 	if err := d.Decode(&p); err != nil {
-		return nil, &config.Error{File: "schema (JSON)", Found: "text that is not a schema (" + err.Error() + ")", Allowed: "what Sotto wrote", Err: err}
+		return nil, &config.Error{File: "schema (JSON)", Found: "text that is not a schema (" + err.Error() + ")",
+			Allowed: "what Sotto wrote", Err: err}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, &config.Error{File: "schema (JSON)", Found: "text after the schema", Allowed: "nothing"}
@@ -257,7 +266,8 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // rows, how the file is written, the unit, ignored and other columns, what happens to bad
 // rows, author and sources are not in it.
 func (s *Schema) Fingerprint() string {
-	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features, Values: s.Values, Image: s.Image}
+	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features,
+		Values: s.Values, Image: s.Image}
 	for _, c := range s.Columns {
 		if c.Type == TypeIgnore || c.Type == TypeUnit {
 			continue
@@ -353,9 +363,9 @@ func (s *Schema) First(n int) *Schema {
 	return &t
 }
 
-// FeatureNames names the Dim encoded features in their order: age for a numeric
-// column, age hat 1, age hat 2 … for its bumps, admitted sine of the week for a cycle, workclass=Private for a level, note word 5
-// for words, f7 for a LIBSVM index or a pixel, map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
+// FeatureNames names the Dim encoded features in their order: age for a numeric column, age hat 1, age hat 2 … for its
+// bumps, admitted sine of the week for a cycle, workclass=Private for a level, note word 5 for words, f7 for a LIBSVM
+// index or a pixel, map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
 	for i := range s.Features {
@@ -378,8 +388,8 @@ func (s *Schema) FeatureNames() []string {
 	return names
 }
 
-// Levels are the levels of a categorical column, the first of which is that feature of an encoded row; nil if there is no such
-// column.
+// Levels are the levels of a categorical column, the first of which is that feature of an encoded row; nil if there is
+// no such column.
 func (s *Schema) Levels(column string) (first int, levels []string) {
 	for first, c := range s.Places() {
 		if c.Type == TypeCategorical && c.Name == column {
@@ -389,9 +399,12 @@ func (s *Schema) Levels(column string) (first int, levels []string) {
 	return 0, nil
 }
 
-// Sparse says whether encoded rows are kept without their zeros: where there may be many features, of which a row has few.
+// Sparse says whether encoded rows are kept without their zeros: where there may be many features, of which a row has
+// few.
 func (s *Schema) Sparse() bool {
-	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Type == TypeText || c.onGrid() })
+	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool {
+		return c.Type == TypeText || c.onGrid()
+	})
 }
 
 // Label is the label column; a checked schema has exactly one.
@@ -485,20 +498,27 @@ func (s *Schema) Assumptions() []string {
 	out := []string{fmt.Sprintf("The guarantee protects one %s: one row of the dataset %q.", s.Unit, s.Dataset)}
 	if s.UnitRows > 0 {
 		out = []string{
-			fmt.Sprintf("The guarantee protects one %s: all rows of the dataset %q with one value in the column %q.", s.Unit, s.Dataset, s.UnitColumn()),
-			fmt.Sprintf("Of one %s at most %d rows are used; together they weigh as much as those of any other.", s.Unit, s.UnitRows),
+			fmt.Sprintf("The guarantee protects one %s: all rows of the dataset %q with one value in the column %q.", s.Unit,
+				s.Dataset, s.UnitColumn()),
+			fmt.Sprintf("Of one %s at most %d rows are used; together they weigh as much as those of any other.", s.Unit,
+				s.UnitRows),
 		}
 	}
 	if s.Rows > 0 {
-		out = append(out, fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", s.Counted(), s.Rows))
+		out = append(out,
+			fmt.Sprintf("The nominal number of %s is %d; a person wrote it, it was not counted.", s.Counted(), s.Rows))
 	}
 	if m := s.Image; m != nil && m.Encode == EncodeScattering {
-		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; its features are %d scattering coefficients with fixed wavelets, normalized within the image.", m.Pixels(), s.Features))
+		out = append(out,
+			fmt.Sprintf("An image has %d pixels of one byte each; its features are %d scattering coefficients with fixed wavelets, normalized within the image.", m.Pixels(), s.Features))
 	} else if m != nil {
-		out = append(out, fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
+		out = append(out,
+			fmt.Sprintf("An image has %d pixels of one byte each; a pixel v becomes (v − c)/s with a public center c%s and a public scale s%s.", m.Pixels(), publicNumber(m.Center), publicNumber(m.Scale)))
 	}
 	if s.Values != nil {
-		out = append(out, fmt.Sprintf("There are %d features, and their values are clamped to [%s, %s].", s.Features, num(s.Values.Min), num(s.Values.Max)))
+		out = append(out,
+			fmt.Sprintf("There are %d features, and their values are clamped to [%s, %s].", s.Features, num(s.Values.Min),
+				num(s.Values.Max)))
 	}
 	for _, c := range s.Columns {
 		if t := typeOf(c.Type); t != nil && t.assumes != nil {
@@ -517,9 +537,11 @@ func (s *Schema) Assumptions() []string {
 		norm = "L1"
 	}
 	if s.RowScaling == RowScale {
-		out = append(out, fmt.Sprintf("Each encoded row that is not zero is scaled to the %s norm %s, by itself.", norm, num(s.RowNorm)))
+		out = append(out,
+			fmt.Sprintf("Each encoded row that is not zero is scaled to the %s norm %s, by itself.", norm, num(s.RowNorm)))
 	} else {
-		out = append(out, fmt.Sprintf("Each encoded row with an %s norm above %s is scaled down to it, by itself.", norm, num(s.RowNorm)))
+		out = append(out,
+			fmt.Sprintf("Each encoded row with an %s norm above %s is scaled down to it, by itself.", norm, num(s.RowNorm)))
 	}
 	if s.OnBadRow == BadRowDrop {
 		out = append(out, "Rows that do not parse are left out, or keep their place with weight 0 under replace-one.")
@@ -553,8 +575,9 @@ func (s *Schema) check() *config.Error {
 	return s.checkWhole()
 }
 
-// faults finds what is wrong with the parts of a schema whose defaults are filled in: one fault of each column and of each other field. Each
-// error's Field is the path of the fault, such as columns[3].min; its place is for the caller to add.
+// faults finds what is wrong with the parts of a schema whose defaults are filled in: one fault of each column and of
+// each other field. Each error's Field is the path of the fault, such as columns[3].min; its place is for the caller to
+// add.
 func (s *Schema) faults() (all []*config.Error) {
 	add := func(e *config.Error) {
 		if e != nil {
@@ -572,11 +595,14 @@ func (s *Schema) faults() (all []*config.Error) {
 	bad(!(s.RowNorm >= minNorm && s.RowNorm <= maxMagnitude), "row_norm", num(s.RowNorm), "a number from 1e-9 to 1e9")
 	bad(s.Norm != "" && s.Norm != NormL1, "norm", config.Quote(s.Norm), "l1 or l2")
 	if s.OtherColumns != "" && s.OtherColumns != OtherIgnore {
-		bad(true, "other_columns", config.Quote(s.OtherColumns), "ignore, or leave it out where columns names every column of the table")
+		bad(true, "other_columns", config.Quote(s.OtherColumns),
+			"ignore, or leave it out where columns names every column of the table")
 	} else {
-		bad(s.OtherColumns != "" && !s.Format.Header, "other_columns", "ignore for a table without names of columns", "no other_columns; a header line, for csv, would name them")
+		bad(s.OtherColumns != "" && !s.Format.Header, "other_columns", "ignore for a table without names of columns",
+			"no other_columns; a header line, for csv, would name them")
 	}
-	bad(s.RowScaling != RowScale && s.RowScaling != RowProject, "row_scaling", config.Quote(s.RowScaling), "scale or project")
+	bad(s.RowScaling != RowScale && s.RowScaling != RowProject, "row_scaling", config.Quote(s.RowScaling),
+		"scale or project")
 	bad(s.OnBadRow != BadRowStop && s.OnBadRow != BadRowDrop, "on_bad_row", config.Quote(s.OnBadRow), "stop or drop")
 	add(s.Format.check())
 	add(checkProse("author", s.Author))
@@ -597,7 +623,8 @@ func (s *Schema) checkWhole() *config.Error {
 	return s.checkFeatures()
 }
 
-// checkColumn checks column i beside those before it, of which these are the names; label says that there is one among them.
+// checkColumn checks column i beside those before it, of which these are the names; label says that there is one among
+// them.
 func (s *Schema) checkColumn(i int, names map[string]bool, label *bool) *config.Error {
 	c, path := &s.Columns[i], fmt.Sprintf("columns[%d]", i)
 	if e := checkName(path+".name", c.Name); e != nil && !(c.Name == "" && c.Type == TypeIgnore) {
@@ -640,8 +667,11 @@ func (s *Schema) checkFeatures() *config.Error {
 		switch {
 		case s.Features < 1 || s.Features > maxFeatures:
 			return columnFault("features", strconv.Itoa(s.Features), "the public number of features, from 1 to 2147483646")
-		case s.Values == nil || !(-maxMagnitude <= s.Values.Min && s.Values.Min <= 0 && 0 <= s.Values.Max && s.Values.Max <= maxMagnitude && s.Values.Min < s.Values.Max):
-			return columnFault("min", "bounds without 0 between them, or beyond ±1e9", "min ≤ 0 ≤ max and min < max, since an index that is left out is a 0")
+		case s.Values == nil ||
+			!(-maxMagnitude <= s.Values.Min && s.Values.Min <= 0 && 0 <= s.Values.Max && s.Values.Max <= maxMagnitude &&
+				s.Values.Min < s.Values.Max):
+			return columnFault("min", "bounds without 0 between them, or beyond ±1e9",
+				"min ≤ 0 ≤ max and min < max, since an index that is left out is a 0")
 		case len(s.Columns) != 1:
 			return columnFault("columns", "columns that are no label", "the label alone, for libsvm")
 		}
@@ -669,21 +699,27 @@ func (s *Schema) checkUnit() *config.Error {
 	}
 	switch {
 	case s.Unit == UnitRecord && len(units) > 0:
-		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit", Allowed: "a field unit with it, as in unit: {name: patient, rows: 8}"}
+		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[0]), Found: "unit, where each row is a unit",
+			Allowed: "a field unit with it, as in unit: {name: patient, rows: 8}"}
 	case s.Unit == UnitRecord && s.UnitRows != 0:
-		return &config.Error{Field: "unit.name", Found: config.Quote(s.Unit), Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
+		return &config.Error{Field: "unit.name", Found: config.Quote(s.Unit),
+			Allowed: "another name, as patient; unit: record alone says that each row is a unit"}
 	case s.Unit == UnitRecord:
 		return nil
 	case s.UnitRows < 1 || s.UnitRows > MaxUnitRows:
-		return &config.Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows), Allowed: "a whole number from 1 to " + strconv.Itoa(MaxUnitRows) + ", the most rows of one unit that are used"}
+		return &config.Error{Field: "unit.rows", Found: strconv.Itoa(s.UnitRows),
+			Allowed: "a whole number from 1 to " + strconv.Itoa(MaxUnitRows) + ", the most rows of one unit that are used"}
 	case len(s.Unit) > 100:
 		return &config.Error{Field: "unit.name", Found: "more than 100 bytes", Allowed: "one short word, as patient"}
 	case s.Format.Kind != KindCSV:
-		return &config.Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind, Allowed: "record, as only tables of named columns say whose row it is"}
+		return &config.Error{Field: "unit", Found: "a unit of several rows for " + s.Format.Kind,
+			Allowed: "record, as only tables of named columns say whose row it is"}
 	case len(units) == 0:
-		return &config.Error{Field: "columns", Found: "no column of type unit", Allowed: "the column that says whose row it is, with type: unit"}
+		return &config.Error{Field: "columns", Found: "no column of type unit",
+			Allowed: "the column that says whose row it is, with type: unit"}
 	case len(units) > 1:
-		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[1]), Found: "a second unit", Allowed: "one unit in a schema"}
+		return &config.Error{Field: fmt.Sprintf("columns[%d].type", units[1]), Found: "a second unit",
+			Allowed: "one unit in a schema"}
 	}
 	return checkName("unit.name", s.Unit)
 }
@@ -702,7 +738,8 @@ func (s *Schema) checkImage() *config.Error {
 	n := 1
 	for i, k := range m.Shape {
 		if k < 1 || k > maxDim || n > maxDim/k || i > 7 {
-			return bad("image.shape", "a shape without pixels, or of too many", "one to eight whole numbers from 1, their product up to "+strconv.Itoa(maxDim))
+			return bad("image.shape", "a shape without pixels, or of too many",
+				"one to eight whole numbers from 1, their product up to "+strconv.Itoa(maxDim))
 		}
 		n *= k
 	}
@@ -712,7 +749,8 @@ func (s *Schema) checkImage() *config.Error {
 		least float64
 	}{{"image.center", m.Center, -maxMagnitude}, {"image.scale", m.Scale, minNorm}} {
 		if len(v.of) != 1 && len(v.of) != n {
-			return bad(v.path, strconv.Itoa(len(v.of))+" numbers", fmt.Sprintf("one number, or one for each of the %d pixels", n))
+			return bad(v.path, strconv.Itoa(len(v.of))+" numbers",
+				fmt.Sprintf("one number, or one for each of the %d pixels", n))
 		}
 		for i, x := range v.of {
 			if !(x >= v.least && x <= maxMagnitude) {
@@ -735,8 +773,11 @@ func (m *Image) checkEncode() *config.Error {
 	case "":
 	case EncodeScattering:
 		side := func(k int) bool { return k >= scatter.MinSide && k <= scatter.MaxSide }
-		if len(m.Shape) < 2 || len(m.Shape) > 3 || !side(m.Shape[0]) || !side(m.Shape[1]) || m.Channels() > scatter.MaxChannels {
-			return bad("image.shape", "a shape without scattering coefficients", fmt.Sprintf("rows and columns from %d to %d, and up to %d channels, with encode: scattering", scatter.MinSide, scatter.MaxSide, scatter.MaxChannels))
+		if len(m.Shape) < 2 || len(m.Shape) > 3 || !side(m.Shape[0]) || !side(m.Shape[1]) ||
+			m.Channels() > scatter.MaxChannels {
+			return bad("image.shape", "a shape without scattering coefficients",
+				fmt.Sprintf("rows and columns from %d to %d, and up to %d channels, with encode: scattering", scatter.MinSide,
+					scatter.MaxSide, scatter.MaxChannels))
 		}
 		if !slices.Equal(m.Center, []float64{0}) || !slices.Equal(m.Scale, []float64{math.MaxUint8}) {
 			return bad("image.center", "a center or a scale", "neither with encode: scattering, which normalizes each image")
@@ -759,7 +800,8 @@ func (s *Schema) checkImageColumns() *config.Error {
 	}
 	for i, c := range s.Label().Classes {
 		if v, err := strconv.Atoi(c); err != nil || v < 0 || v > 255 || strconv.Itoa(v) != c {
-			return bad(fmt.Sprintf("columns[0].classes[%d]", i), config.Quote(c), "a whole number from 0 to 255, as the labels' file has them")
+			return bad(fmt.Sprintf("columns[0].classes[%d]", i), config.Quote(c),
+				"a whole number from 0 to 255, as the labels' file has them")
 		}
 	}
 	return nil
@@ -798,7 +840,8 @@ func (f *Format) checkCSV() *config.Error {
 		return bad("encoding", config.Quote(f.Encoding), "utf-8, utf-16, latin-1 or windows-1252")
 	}
 	r, n := utf8.DecodeRuneInString(f.Delimiter)
-	if n == 0 || n != len(f.Delimiter) || r == utf8.RuneError || r == '"' || r == '\r' || r == '\n' || r == 0 || r == '\ufeff' {
+	if n == 0 || n != len(f.Delimiter) || r == utf8.RuneError || r == '"' || r == '\r' || r == '\n' || r == 0 ||
+		r == '\ufeff' {
 		return bad("delimiter", config.Quote(f.Delimiter), "one character that is no quote and no line end")
 	}
 	if f.Trim && unicode.IsSpace(r) {
@@ -806,7 +849,8 @@ func (f *Format) checkCSV() *config.Error {
 	}
 	for i, m := range f.Missing {
 		if m != "" && !config.PlainText(m) || f.Trim && strings.TrimSpace(m) != m {
-			return bad(fmt.Sprintf("missing[%d]", i), config.Quote(m), "one line of text, without spaces around it where trim is true")
+			return bad(fmt.Sprintf("missing[%d]", i), config.Quote(m),
+				"one line of text, without spaces around it where trim is true")
 		}
 		if slices.Contains(f.Missing[:i], m) {
 			return bad(fmt.Sprintf("missing[%d]", i), config.Quote(m)+" a second time", "each mark once")
@@ -864,7 +908,8 @@ func checkTexts(path string, texts []string, least int, allowed string) *config.
 func checkTrimmed(path string, texts []string) *config.Error {
 	for i, t := range texts {
 		if strings.TrimSpace(t) != t {
-			return &config.Error{Field: fmt.Sprintf("%s[%d]", path, i), Found: config.Quote(t), Allowed: "text without spaces around it, since trim is true"}
+			return &config.Error{Field: fmt.Sprintf("%s[%d]", path, i), Found: config.Quote(t),
+				Allowed: "text without spaces around it, since trim is true"}
 		}
 	}
 	return nil
@@ -875,7 +920,8 @@ func checkName(path, name string) *config.Error {
 	case strings.TrimSpace(name) == "":
 		return &config.Error{Field: path, Found: "nothing", Allowed: "a name"}
 	case !config.PlainText(name) || len(name) > 1000:
-		return &config.Error{Field: path, Found: config.Quote(name), Allowed: "a name: one line of text of at most 1000 bytes"}
+		return &config.Error{Field: path, Found: config.Quote(name),
+			Allowed: "a name: one line of text of at most 1000 bytes"}
 	}
 	return nil
 }
@@ -883,7 +929,8 @@ func checkName(path, name string) *config.Error {
 // checkProse wants one line of text, or none.
 func checkProse(path, text string) *config.Error {
 	if !config.PlainText(text) || len(text) > maxProse {
-		return &config.Error{Field: path, Found: config.Quote(text), Allowed: fmt.Sprintf("one line of text of at most %d bytes", maxProse)}
+		return &config.Error{Field: path, Found: config.Quote(text),
+			Allowed: fmt.Sprintf("one line of text of at most %d bytes", maxProse)}
 	}
 	return nil
 }

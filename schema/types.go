@@ -8,8 +8,8 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// A columnType is a type of column. Each type that features come from is in a file of its own, with all that is known of it: its
-// fields, their defaults and checks, and by its [Form] how cells become features.
+// A columnType is a type of column. Each type that features come from is in a file of its own, with all that is known
+// of it: its fields, their defaults and checks, and by its [Form] how cells become features.
 type columnType struct {
 	name   string
 	about  string         // what such a column is, in a phrase
@@ -27,7 +27,8 @@ type columnType struct {
 }
 
 // columnTypes are all types, in the order in which errors and skeletons list them.
-var columnTypes = []*columnType{&numericType, &categoricalType, &ordinalType, &booleanType, &dateType, &textType, &labelType, &unitType, &ignoreType}
+var columnTypes = []*columnType{&numericType, &categoricalType, &ordinalType, &booleanType, &dateType, &textType,
+	&labelType, &unitType, &ignoreType}
 
 // typeOf is the type of that name, nil for none.
 func typeOf(name string) *columnType {
@@ -70,9 +71,9 @@ func Samples() (lines [][2]string) {
 	return lines
 }
 
-// A Form says what the cells of a column are, and which features they become. Types of columns are made of these parts; what
-// encodes, exports or draws a column knows the parts and not the types. A cell is read as a number, and the number becomes
-// features in the order of the fields below; or the cell is words.
+// A Form says what the cells of a column are, and which features they become. Types of columns are made of these parts;
+// what encodes, exports or draws a column knows the parts and not the types. A cell is read as a number, and the number
+// becomes features in the order of the fields below; or the cell is words.
 type Form struct {
 	Levels []string               // the numbers 0, 1, … stand for these texts; nil: a number stands for itself
 	Counts string                 // what a number counts, as in "days since 2020-01-01"; "": the column says it
@@ -101,8 +102,8 @@ type Line struct {
 	Transform string // none, or one of those of numeric columns
 }
 
-// A Cycle is two features: the sine and the cosine of the time since a zero, a full turn in each period. Clamped to the line's
-// bounds first.
+// A Cycle is two features: the sine and the cosine of the time since a zero, a full turn in each period. Clamped to the
+// line's bounds first.
 type Cycle struct {
 	Name   string
 	Period float64 // in the column's numbers
@@ -116,8 +117,8 @@ type Rule struct {
 	Value float64 // otherwise: the number
 }
 
-// Reader returns the function that reads a cell which has a value: a finite number, or a fault, which is a kind and never a value.
-// nil: the cell is the number, as [config.ParseNumber] has it, or words.
+// Reader returns the function that reads a cell which has a value: a finite number, or a fault, which is a kind and
+// never a value. nil: the cell is the number, as [config.ParseNumber] has it, or words.
 func (f *Form) Reader() func(cell string) (v float64, fault string) {
 	if f.reader == nil {
 		return nil

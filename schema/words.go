@@ -11,7 +11,8 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// maxWords is the most features of a column of text. Rows keep only those that are not 0, so it limits models and not tables.
+// maxWords is the most features of a column of text. Rows keep only those that are not 0, so it limits models and not
+// tables.
 const maxWords = 1 << 16
 
 const dimensionAllowed = "the public number of features that words are hashed to, a whole number from 2 to 65536, as 512"
@@ -22,11 +23,14 @@ var textType = columnType{
 	about: "free text, whose words are hashed",
 	asks:  []Question{{Field: "dimension"}, {Field: "missing"}, {Field: "source"}},
 	fields: []config.Field{
-		config.NewField("dimension", "whole number from 2 to 65536", "required", "public number of features that words are hashed to, as 512"),
-		config.NewField("missing", "text", "`error`", "what a missing mark counts as: `error` (a bad row) or `zero` (all features 0)"),
+		config.NewField("dimension", "whole number from 2 to 65536", "required",
+			"public number of features that words are hashed to, as 512"),
+		config.NewField("missing", "text", "`error`",
+			"what a missing mark counts as: `error` (a bad row) or `zero` (all features 0)"),
 		config.NewField("source", "text", "none", "where the number comes from, for a [disclosure](../how-to/disclosure.md)"),
 	},
-	sample: [][2]string{{"{name: complaint, type: text, dimension: 512, missing: zero}", "words, hashed to so many features"}},
+	sample: [][2]string{{"{name: complaint, type: text, dimension: 512, missing: zero}",
+		"words, hashed to so many features"}},
 	read: func(r *reader, path string, f *column, c *Column) {
 		r.need(path+".dimension", dimensionAllowed)
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)
@@ -51,16 +55,18 @@ var textType = columnType{
 	},
 }
 
-// Buckets are the features, from 0 and ascending, of the words in text, of so many features. A word is a longest run of letters,
-// marks and digits, in lower case; its feature is its 64-bit FNV-1a hash modulo the number of features. The slice is into's, with
-// more memory where it needs that.
+// Buckets are the features, from 0 and ascending, of the words in text, of so many features. A word is a longest run of
+// letters, marks and digits, in lower case; its feature is its 64-bit FNV-1a hash modulo the number of features. The
+// slice is into's, with more memory where it needs that.
 //
-// A feature counts once, however often its words stand there. Each is 1/√n where there are n, so that the norm of all is 1 and
-// that of a text without words 0.
+// A feature counts once, however often its words stand there. Each is 1/√n where there are n, so that the norm of all
+// is 1 and that of a text without words 0.
 func Buckets(text string, features int, into []int32) []int32 {
 	var lower []byte // of one letter
 	into = into[:0]
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) }) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
+	}) {
 		h := uint64(14695981039346656037)
 		for _, r := range word {
 			lower = utf8.AppendRune(lower[:0], unicode.ToLower(r))

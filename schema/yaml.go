@@ -32,8 +32,8 @@ import (
 // unit, and for units, their nominal number, instead of rows.
 func Parse(name string, src []byte) (*Schema, error) { return parse(name, src, false) }
 
-// ParseOpen is Parse for a schema in which numeric columns may say bounds: unknown; see [Schema.Unbounded]. Such a schema
-// describes no table to train on.
+// ParseOpen is Parse for a schema in which numeric columns may say bounds: unknown; see [Schema.Unbounded]. Such a
+// schema describes no table to train on.
 func ParseOpen(name string, src []byte) (*Schema, error) { return parse(name, src, true) }
 
 func parse(name string, src []byte, open bool) (*Schema, error) {
@@ -182,7 +182,8 @@ func or[T any](r *reader, path string, v, otherwise T) T {
 
 func (r *reader) schema() *Schema {
 	f := &r.f
-	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, OtherColumns: f.OtherColumns, Grid: r.open, Columns: make([]Column, 0, len(f.Columns))}
+	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, OtherColumns: f.OtherColumns, Grid: r.open,
+		Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
 	r.need("dataset", "the name of the dataset")
 	r.unit(s)
@@ -221,7 +222,8 @@ func (r *reader) schema() *Schema {
 // image is what an image is, and the number of its features.
 func (r *reader) image(s *Schema) {
 	f := &r.f.Image
-	m := &Image{Shape: f.Shape, Encode: f.Encode, Center: or(r, "image.center", f.Center, []float64{0}), Scale: or(r, "image.scale", f.Scale, []float64{255})}
+	m := &Image{Shape: f.Shape, Encode: f.Encode, Center: or(r, "image.center", f.Center, []float64{0}),
+		Scale: or(r, "image.scale", f.Scale, []float64{255})}
 	s.Image = m
 	if m.Encode == EncodePixels {
 		m.Encode = "" // so that the JSON is that of a schema without the field
@@ -257,7 +259,8 @@ func (r *reader) unit(s *Schema) {
 		s.Unit, s.UnitRows = unit.Name, r.count("unit.rows", unit.Rows, MaxUnitRows)
 		count, other, n = "units", "rows", r.f.Units
 	} else if u.Given() && u.Text() != UnitRecord {
-		r.add("unit", u.Wrong("record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}"))
+		r.add("unit",
+			u.Wrong("record, each row by itself, or a name and the most rows of one unit, as in {name: patient, rows: 8}"))
 	}
 	if r.doc.Has(other) {
 		r.fail(other, "a number of "+other, count+", since that is what the guarantee protects")
@@ -268,9 +271,11 @@ func (r *reader) unit(s *Schema) {
 // unknown takes the field bounds of a column whose bounds nobody knows.
 func (r *reader) unknown(block, bounds string) {
 	if bounds != BoundsUnknown {
-		r.fail(block+"bounds", config.Quote(bounds), "min and max, two public numbers, or bounds: unknown for sotto schema bounds")
+		r.fail(block+"bounds", config.Quote(bounds),
+			"min and max, two public numbers, or bounds: unknown for sotto schema bounds")
 	} else if !r.open {
-		r.fail(block+"bounds", "unknown", "min and max, two public numbers; sotto schema bounds proposes them by private counts")
+		r.fail(block+"bounds", "unknown",
+			"min and max, two public numbers; sotto schema bounds proposes them by private counts")
 	}
 	for _, field := range []string{"min", "max", "source"} {
 		if r.doc.Has(block + field) {
@@ -305,8 +310,9 @@ func (r *reader) format() Format {
 	if f.Encoding == "utf-8" {
 		f.Encoding = "" // so that the JSON is that of a schema without the field
 	}
-	return Format{Kind: f.Kind, Comment: f.Comment, Encoding: f.Encoding, Trim: f.Trim, Multiline: f.Multiline, Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
-		Header: or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""})}
+	return Format{Kind: f.Kind, Comment: f.Comment, Encoding: f.Encoding, Trim: f.Trim, Multiline: f.Multiline,
+		Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
+		Header:    or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""})}
 }
 
 func (r *reader) column(n config.Node, path string) Column {
@@ -330,7 +336,8 @@ func (r *reader) column(n config.Node, path string) Column {
 	}
 	r.need(path+".name", "the name of the column")
 	r.need(path+".type", TypeNames())
-	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Dimension: f.Dimension, Scale: f.Scale, Strip: f.Strip, Source: f.Source}
+	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Dimension: f.Dimension, Scale: f.Scale,
+		Strip: f.Strip, Source: f.Source}
 	if t := typeOf(f.Type); t == nil {
 		r.fail(path+".type", config.Quote(f.Type), TypeNames())
 	} else if t.read != nil {

@@ -74,7 +74,8 @@ func left(d ledger.Dataset) string {
 	case d.Budget == nil:
 		return "no budget is set"
 	case d.Part != nil:
-		return fmt.Sprintf("%s %% of (ε %s, δ %s)", chart.NumberDown(100*max(0, 1-*d.Part), 3), chart.NumberUp(d.Budget.Epsilon, 4), chart.NumberUp(d.Budget.Delta, 4))
+		return fmt.Sprintf("%s %% of (ε %s, δ %s)", chart.NumberDown(100*max(0, 1-*d.Part), 3),
+			chart.NumberUp(d.Budget.Epsilon, 4), chart.NumberUp(d.Budget.Delta, 4))
 	}
 	text := fmt.Sprintf("ε %s of %s", chart.NumberDown(d.Left.Epsilon, 4), chart.NumberUp(d.Budget.Epsilon, 4))
 	if d.Budget.Delta > 0 {

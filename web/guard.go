@@ -62,7 +62,8 @@ func (g *guard) around(next http.Handler) http.Handler {
 		}
 		c, err := r.Cookie(g.cookie)
 		if err != nil || !equal(c.Value, g.session) {
-			refuse(w, http.StatusForbidden, "open the link that `sotto serve` printed; it works once, in one browser. For another, stop the command and start it again")
+			refuse(w, http.StatusForbidden,
+				"open the link that `sotto serve` printed; it works once, in one browser. For another, stop the command and start it again")
 			return
 		}
 		// Browsers name the site that asks; pages of other sites are refused.
@@ -84,7 +85,8 @@ func (g *guard) enter(w http.ResponseWriter, token string) {
 		refuse(w, http.StatusForbidden, "this link was used. Stop `sotto serve` and start it again for a new one")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w,
+		&http.Cookie{Name: g.cookie, Value: g.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	io.WriteString(w, entered)
 }

@@ -159,7 +159,8 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) } // a browser that does not read must not hold the connection
+	// a browser that does not read must not hold the connection
+	soon := func() { http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) }
 	send := func(event string, data any) {
 		b, _ := json.Marshal(data) // cannot fail
 		soon()
@@ -225,5 +226,6 @@ func (s *Server) fragment(p *progress) (string, error) {
 // bar draws a share of a whole, in percent; more than 100 is marked.
 func bar(share float64, label string) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="whole" width="100" height="6"/><rect class="part%s" width="%.2f" height="6"/></svg>`,
-		template.HTMLEscapeString(label), map[bool]string{true: " over"}[share > 100*(1+1e-9)], math.Min(100, math.Max(0, share))))
+		template.HTMLEscapeString(label), map[bool]string{true: " over"}[share > 100*(1+1e-9)],
+		math.Min(100, math.Max(0, share))))
 }

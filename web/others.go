@@ -122,7 +122,9 @@ const mostLines = 6
 
 // scores draws the scores of each method at each ε beside each other, with bars of one standard deviation.
 func (t cellsTable) scores(id string) template.HTML {
-	p := chart.Plot{ID: id, Title: "Score of each method", Desc: "Means with bars of one standard deviation; the table holds the figures.", XLabel: "ε", YLabel: t.Measure, Tight: true}
+	p := chart.Plot{ID: id, Title: "Score of each method",
+		Desc: "Means with bars of one standard deviation; the table holds the figures.", XLabel: "ε", YLabel: t.Measure,
+		Tight: true}
 	for _, row := range t.Rows {
 		if row.Refused != "" || math.IsNaN(row.Mean) {
 			continue

@@ -73,12 +73,14 @@ type runRow struct {
 
 func (s *Server) runsPage(r *http.Request) (*page, error) {
 	l, q := s.dirs.list(), r.URL.Query()
-	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"), Back: q.Get("back") != "", Dirs: s.options.Dirs,
+	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"),
+		Back: q.Get("back") != "", Dirs: s.options.Dirs,
 		States: []string{runlog.Running, stalled, runlog.Interrupted, runlog.Finished, damaged}}
 	var matched []*runEntry
 	want := strings.ToLower(b.Query)
 	for _, e := range l.Runs {
-		if (b.Status == "" || e.State == b.Status) && strings.Contains(strings.ToLower(strings.Join([]string{e.Name, e.ID, e.Dataset, e.Method}, "\n")), want) {
+		if (b.Status == "" || e.State == b.Status) &&
+			strings.Contains(strings.ToLower(strings.Join([]string{e.Name, e.ID, e.Dataset, e.Method}, "\n")), want) {
 			matched = append(matched, e)
 		}
 	}
@@ -90,7 +92,8 @@ func (s *Server) runsPage(r *http.Request) (*page, error) {
 	b.From, b.To = min(from+1, to), to
 	address := func(at int, sort string, back bool) string {
 		v := url.Values{}
-		for name, value := range map[string]string{"page": strconv.Itoa(at + 1), "q": b.Query, "status": b.Status, "sort": sort} {
+		for name, value := range map[string]string{"page": strconv.Itoa(at + 1), "q": b.Query, "status": b.Status,
+			"sort": sort} {
 			if value != "" && (name != "page" || at > 0) {
 				v.Set(name, value)
 			}
@@ -235,7 +238,8 @@ func norms(entries []*runEntry, of []*record) template.HTML {
 			line.Name = entries[i].Name
 		}
 		p.Lines = append(p.Lines, line)
-		p.Desc += fmt.Sprintf("%s: %s at step %s, %s at step %s. ", entries[i].Name, chart.Number(y[0], 3), chart.Number(x[0], 9), chart.Number(y[len(y)-1], 3), chart.Number(x[len(x)-1], 9))
+		p.Desc += fmt.Sprintf("%s: %s at step %s, %s at step %s. ", entries[i].Name, chart.Number(y[0], 3),
+			chart.Number(x[0], 9), chart.Number(y[len(y)-1], 3), chart.Number(x[len(x)-1], 9))
 	}
 	if len(p.Lines) == 0 {
 		return ""
@@ -259,7 +263,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'") // its style is inside
+	// its style is inside
+	w.Header().Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Write(b)
 }
@@ -395,7 +401,9 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	for _, part := range []struct {
 		name string
 		of   func(*runlog.Info) json.RawMessage
-	}{{"model", func(i *runlog.Info) json.RawMessage { return i.Model }}, {"setting", func(i *runlog.Info) json.RawMessage { return i.Config }}} {
+	}{{"model", func(i *runlog.Info) json.RawMessage {
+		return i.Model
+	}}, {"setting", func(i *runlog.Info) json.RawMessage { return i.Config }}} {
 		settings, names := make([]map[string]string, len(infos)), map[string]bool{}
 		for i, info := range infos {
 			settings[i] = map[string]string{}
@@ -430,7 +438,8 @@ func bound(i *runlog.Info, v float64) string {
 	return chart.NumberUp(v, 4)
 }
 
-// flatten puts the values of a JSON object into a table, each under its name after that of the object. It leaves out what is empty.
+// flatten puts the values of a JSON object into a table, each under its name after that of the object. It leaves out
+// what is empty.
 func flatten(text json.RawMessage, name string, into map[string]string) {
 	var v any
 	if json.Unmarshal(text, &v) != nil {

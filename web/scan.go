@@ -59,8 +59,8 @@ func (e *runEntry) Running() bool { return e.State == runlog.Running }
 
 func (e *runEntry) Open() bool { return e.Running() || e.State == stalled }
 
-// alive returns the run as stalled if its process is gone and its files are silent. A file system may not share locks between
-// machines, so the lock alone does not tell.
+// alive returns the run as stalled if its process is gone and its files are silent. A file system may not share locks
+// between machines, so the lock alone does not tell.
 func (e *runEntry) alive() *runEntry {
 	if !e.Running() || !run.Abandoned(e.Dir) {
 		return e
@@ -149,8 +149,8 @@ type found struct {
 	info os.FileInfo // of run.json
 }
 
-// list returns the content of the directories. One caller scans when the last listing is older than scanEvery; meanwhile
-// others get that listing, or wait for the first one.
+// list returns the content of the directories. One caller scans when the last listing is older than scanEvery;
+// meanwhile others get that listing, or wait for the first one.
 func (s *scanner) list() *listing {
 	s.mu.Lock()
 	for s.last == nil && s.scanning != nil {

@@ -69,7 +69,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.mux = http.NewServeMux()
 	for name, of := range map[string]func(*http.Request) (*page, error){
-		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage, "dataset": s.datasetPage,
+		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage,
+		"dataset": s.datasetPage,
 		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
 		"networks": s.networksPage, "network": s.networkPage, "audits": s.auditsPage, "audit": s.auditPage,
 	} {
@@ -78,7 +79,8 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /runs/{key}/report", s.report)
 	s.mux.HandleFunc("GET /comparisons/{key}/figure.svg", s.figure)
 	s.mux.HandleFunc("GET /live", s.live)
-	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
+	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8",
+		"live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		b, err := assets.ReadFile("pages/" + name)
 		if err != nil {
 			return nil, err
@@ -149,8 +151,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // of their events has its own limit.
 func (s *Server) http(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 1 << 16,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: bodiless(s.guard.around(s.mux)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 1 << 16,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
 	}
 }
 
@@ -182,7 +185,8 @@ func (s *Server) serve(name string, of func(*http.Request) (*page, error)) http.
 		case errors.As(err, &gone):
 			status, shown, p = http.StatusNotFound, "error", &page{Title: "Not found", Body: string(gone)}
 		case err != nil:
-			status, shown, p = http.StatusInternalServerError, "error", &page{Title: "This cannot be shown", Body: redact.Text(err.Error())}
+			status, shown, p = http.StatusInternalServerError, "error",
+				&page{Title: "This cannot be shown", Body: redact.Text(err.Error())}
 		}
 		f := frame{p, shown, s.options.Version, s.where()}
 		var out bytes.Buffer // complete before the status is sent
@@ -228,7 +232,8 @@ func parsePages() (map[string]*template.Template, error) {
 		if name == "layout" || name == "parts" {
 			continue
 		}
-		if pages[name], err = template.New(name).Funcs(funcs).ParseFS(assets, "pages/layout.html", "pages/parts.html", file); err != nil {
+		if pages[name], err = template.New(name).Funcs(funcs).ParseFS(assets, "pages/layout.html", "pages/parts.html",
+			file); err != nil {
 			return nil, err
 		}
 	}
@@ -238,7 +243,8 @@ func parsePages() (map[string]*template.Template, error) {
 // when writes a time of day, and all of it where a reader points.
 func when(t time.Time) template.HTML {
 	t = t.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339), t.Format(time.DateTime+" UTC"), t.Format("2 Jan 2006, 15:04")))
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339),
+		t.Format(time.DateTime+" UTC"), t.Format("2 Jan 2006, 15:04")))
 }
 
 // inWords returns a duration in words.

@@ -23,10 +23,11 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// Arrow files (https://arrow.apache.org/docs/format/Columnar.html, "Serialization and Interprocess Communication"): a file with a
-// footer, which Feather of version 2 is too, or a stream of messages. Each message has metadata and a body: the schema, the values of
-// a dictionary, or a record batch with the buffers of all columns. The columns are read buffer by buffer, a piece of the batch at a
-// time. No number in the file is believed: memory follows the bytes that the file, or a buffer when decompressed, really has.
+// Arrow files (https://arrow.apache.org/docs/format/Columnar.html, "Serialization and Interprocess Communication"): a
+// file with a footer, which Feather of version 2 is too, or a stream of messages. Each message has metadata and a body:
+// the schema, the values of a dictionary, or a record batch with the buffers of all columns. The columns are read
+// buffer by buffer, a piece of the batch at a time. No number in the file is believed: memory follows the bytes that
+// the file, or a buffer when decompressed, really has.
 const (
 	arrowMagic    = "ARROW1"
 	arrowMark     = "\xff\xff\xff\xff" // before the length of a message
@@ -149,7 +150,8 @@ func (a *arrowFile) damaged(err error) error {
 	case errors.As(err, &known):
 		return err
 	}
-	return &config.Error{File: a.name, Found: "an Arrow file that cannot be read, damaged or cut short", Allowed: "a whole Arrow file", Hint: "copy the file again", Err: err}
+	return &config.Error{File: a.name, Found: "an Arrow file that cannot be read, damaged or cut short",
+		Allowed: "a whole Arrow file", Hint: "copy the file again", Err: err}
 }
 
 func (a *arrowFile) refuse(found, allowed, hint string) error {
@@ -228,7 +230,8 @@ func (a *arrowFile) message(pos int64) (m arrowMessage, err error) {
 		return m, a.damaged(nil)
 	}
 	if version := t.int16At(0, 0); version < 3 || version > 4 {
-		return m, a.refuse(fmt.Sprintf("an Arrow file of metadata version %d", version+1), "version 4 or 5", "write the file again with a current library")
+		return m, a.refuse(fmt.Sprintf("an Arrow file of metadata version %d", version+1), "version 4 or 5",
+			"write the file again with a current library")
 	}
 	m.body, m.end, m.ctx = io.NewSectionReader(a.f, from, body), from+body, a.ctx
 	return m, nil
@@ -288,7 +291,8 @@ const (
 // schema reads the columns.
 func (a *arrowFile) schema(t flatTable) error {
 	if t.int16At(0, 0) != 0 {
-		return a.refuse("an Arrow file of big-endian numbers", "little-endian ones", "write the file on another machine, or as Parquet")
+		return a.refuse("an Arrow file of big-endian numbers", "little-endian ones",
+			"write the file on another machine, or as Parquet")
 	}
 	seen := 0
 	for _, f := range t.tables(1) {
@@ -317,18 +321,22 @@ func (a *arrowFile) schema(t flatTable) error {
 }
 
 // arrowTypes are the names of the types in the metadata, by number.
-var arrowTypes = []string{"none", "null", "int", "float", "binary", "string", "bool", "decimal", "date", "time", "timestamp", "interval", "list", "struct", "union",
-	"fixed-size binary", "fixed-size list", "map", "duration", "large binary", "large string", "large list", "run-end encoded", "binary view", "string view", "list view", "large list view"}
+var arrowTypes = []string{"none", "null", "int", "float", "binary", "string", "bool", "decimal", "date", "time",
+	"timestamp", "interval", "list", "struct", "union",
+	"fixed-size binary", "fixed-size list", "map", "duration", "large binary", "large string", "large list",
+	"run-end encoded", "binary view", "string view", "list view", "large list view"}
 
 // arrowKinds are the types of the metadata that are not read, by name.
 var arrowKinds = map[string]typeKind{
-	"null": typeNull, "duration": typeDuration, "time": typeTime, "interval": typeInterval, "float16": typeFloat16, "decimal": typeDecimal,
-	"fixed-size binary": typeBinary, "run-end encoded": typeRunEnds, "list": typeNested, "struct": typeNested, "union": typeNested, "fixed-size list": typeNested,
+	"null": typeNull, "duration": typeDuration, "time": typeTime, "interval": typeInterval, "float16": typeFloat16,
+	"decimal":           typeDecimal,
+	"fixed-size binary": typeBinary, "run-end encoded": typeRunEnds, "list": typeNested, "struct": typeNested,
+	"union": typeNested, "fixed-size list": typeNested,
 	"map": typeNested, "large list": typeNested, "list view": typeNested, "large list view": typeNested,
 }
 
-// arrowColumnType returns the type of the field. That of an extension, which names itself in the field's metadata, is not the
-// one that is stored, except that JSON is text.
+// arrowColumnType returns the type of the field. That of an extension, which names itself in the field's metadata, is
+// not the one that is stored, except that JSON is text.
 func arrowColumnType(f flatTable) columnType {
 	for _, pair := range f.tables(6) {
 		if name := pair.text(1); pair.text(0) == "ARROW:extension:name" && name != "arrow.json" {
@@ -343,8 +351,8 @@ func arrowColumnType(f flatTable) columnType {
 	return columnType{kind, name}
 }
 
-// arrowSchemaTypes returns the types of the columns in a schema as a message, which writers of Arrow put into the metadata of a
-// Parquet file. Columns of the same name have the type of one that is not read.
+// arrowSchemaTypes returns the types of the columns in a schema as a message, which writers of Arrow put into the
+// metadata of a Parquet file. Columns of the same name have the type of one that is not read.
 func arrowSchemaTypes(message []byte) (types map[string]columnType, ok bool) {
 	if bytes.HasPrefix(message, []byte(arrowMark)) {
 		message = message[len(arrowMark):]
@@ -367,8 +375,8 @@ func arrowSchemaTypes(message []byte) (types map[string]columnType, ok bool) {
 	return types, !t.bad
 }
 
-// arrowLayout counts what the field of a record batch has: nodes, buffers, and buffers of views beyond those. It stops at a field
-// that is nested too deeply, or of no known type.
+// arrowLayout counts what the field of a record batch has: nodes, buffers, and buffers of views beyond those. It stops
+// at a field that is nested too deeply, or of no known type.
 func arrowLayout(f flatTable, seen *int, depth int) (nodes, buffers, views int, ok bool) {
 	if *seen++; *seen > arrowFields || depth > 64 {
 		return 0, 0, 0, false
@@ -437,19 +445,26 @@ func arrowType(f flatTable) (v arrowValue, name string) {
 			name = "float32"
 		case 2:
 			double := func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
-			v = arrowValue{arrowFixed, 8, double, func(dst, b []byte) []byte { return strconv.AppendFloat(dst, double(b), 'g', -1, 64) }}
+			v = arrowValue{arrowFixed, 8, double, func(dst, b []byte) []byte {
+				return strconv.AppendFloat(dst, double(b), 'g', -1, 64)
+			}}
 			name = "float64"
 		default:
 			name = "float16"
 		}
 	case "decimal":
-		if bits, scale := t.int32At(2, 128), t.int32At(1, 0); scale >= 0 && scale <= maxScale && slices.Contains([]int{32, 64, 128, 256}, bits) {
-			v = arrowValue{arrowFixed, bits / 8, nil, func(dst, b []byte) []byte { return appendDecimal(dst, littleEndian(b), scale) }}
+		if bits, scale := t.int32At(2, 128), t.int32At(1, 0); scale >= 0 && scale <= maxScale &&
+			slices.Contains([]int{32, 64, 128, 256}, bits) {
+			v = arrowValue{arrowFixed, bits / 8, nil, func(dst, b []byte) []byte {
+				return appendDecimal(dst, littleEndian(b), scale)
+			}}
 		}
 	case "date":
 		days := func(n int64, dst []byte) []byte { return time.Unix(n*86400, 0).UTC().AppendFormat(dst, time.DateOnly) }
 		if t.int16At(0, 1) == 0 {
-			v = arrowValue{arrowFixed, 4, nil, func(dst, b []byte) []byte { return days(int64(int32(binary.LittleEndian.Uint32(b))), dst) }}
+			v = arrowValue{arrowFixed, 4, nil, func(dst, b []byte) []byte {
+				return days(int64(int32(binary.LittleEndian.Uint32(b))), dst)
+			}}
 		} else {
 			const day = 86400_000
 			v = arrowValue{arrowFixed, 8, nil, func(dst, b []byte) []byte {
@@ -461,7 +476,9 @@ func arrowType(f flatTable) (v arrowValue, name string) {
 		if unit := t.int16At(0, 0); unit >= 0 && unit <= 3 {
 			units := [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 			utc := t.text(1) != "" // its values are in UTC, whatever the zone in which they are shown
-			v = arrowValue{arrowFixed, 8, nil, func(dst, b []byte) []byte { return appendTime(dst, signedInt(b), units[unit], utc) }}
+			v = arrowValue{arrowFixed, 8, nil, func(dst, b []byte) []byte {
+				return appendTime(dst, signedInt(b), units[unit], utc)
+			}}
 		}
 	case "binary", "string":
 		v = arrowValue{form: arrowOffsets, width: 4}
@@ -656,7 +673,8 @@ func (q *arrowRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 // failed is the error of reading values.
 func (a *arrowFile) failed(column string, err error) error {
 	if err == errArrowText {
-		return &config.Error{File: a.name, Field: "column " + column, Found: "more than 256 MiB of text in a dictionary or in 2048 rows", Allowed: "shorter values"}
+		return &config.Error{File: a.name, Field: "column " + column,
+			Found: "more than 256 MiB of text in a dictionary or in 2048 rows", Allowed: "shorter values"}
 	}
 	return a.damaged(err)
 }
@@ -670,7 +688,8 @@ func (q *arrowRows) begin(m arrowMessage) error {
 	if err := q.in.TooMany(int64(q.row) + b.rows); err != nil {
 		return err
 	}
-	if q.left = b.rows; b.nodeCount != q.all.node || len(b.behind)-1 != q.all.view || b.bufferCount != q.all.buffer+b.behind[q.all.view] {
+	if q.left = b.rows; b.nodeCount != q.all.node || len(b.behind)-1 != q.all.view ||
+		b.bufferCount != q.all.buffer+b.behind[q.all.view] {
 		return q.damaged(nil)
 	}
 	for i := range q.columns {
@@ -713,7 +732,8 @@ func (q *arrowRows) dictionary(m arrowMessage) error {
 			return q.damaged(nil) // entries without bytes
 		}
 		if had := int64(len(c.entriesOf(delta).kind)); b.rows > arrowMost-had {
-			return q.refuse(fmt.Sprintf("a dictionary of more than %d entries", arrowMost), "fewer", "write the column without a dictionary")
+			return q.refuse(fmt.Sprintf("a dictionary of more than %d entries", arrowMost), "fewer",
+				"write the column without a dictionary")
 		}
 		c.entries = c.entriesOf(delta)
 		var values arrowCursor
@@ -1021,7 +1041,8 @@ func (c *arrowCursor) between(to *typedCells, n int, there func(int) bool) error
 		if to.text, err = c.data.appendTo(to.text, size); err != nil {
 			return err
 		}
-		to.kind, to.end, to.bad = append(to.kind, data.Text), append(to.end, len(to.text)), append(to.bad, !isText(to.text[from:]))
+		to.kind, to.end, to.bad = append(to.kind, data.Text), append(to.end, len(to.text)),
+			append(to.bad, !isText(to.text[from:]))
 		from = len(to.text)
 	}
 	return nil

@@ -22,8 +22,8 @@ import (
 
 var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Divide: openCSV}
 
-// csvRows divides a CSV file. A record is a line, so that a bad one has no effect on others; or, where the schema says so, more
-// lines if a quoted cell goes on there.
+// csvRows divides a CSV file. A record is a line, so that a bad one has no effect on others; or, where the schema says
+// so, more lines if a quoted cell goes on there.
 type csvRows struct {
 	*lines
 	format *schema.Format
@@ -79,7 +79,8 @@ func (c *csvRows) header(in *data.Input) error {
 	})
 	switch {
 	case err == io.EOF:
-		return &config.Error{File: c.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it", Hint: "a file without a header has header: false under format"}
+		return &config.Error{File: c.Name, Found: "an empty file", Allowed: "a header line, with or without rows below it",
+			Hint: "a file without a header has header: false under format"}
 	case err != nil:
 		return err
 	case f.Found != "":
@@ -127,8 +128,9 @@ func (c *csvRows) header(in *data.Input) error {
 	return nil
 }
 
-// otherDelimiter is the error of a header that has more columns of the schema with another delimiter than names, those with the
-// delimiter of the schema, or, if it has none of them, more of another delimiter; nil if there is no such delimiter.
+// otherDelimiter is the error of a header that has more columns of the schema with another delimiter than names, those
+// with the delimiter of the schema, or, if it has none of them, more of another delimiter; nil if there is no such
+// delimiter.
 func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []string) error {
 	found := func(names []string) (k int) {
 		for _, col := range in.Schema.Columns {
@@ -142,7 +144,8 @@ func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []str
 	known, bare := found(names), unquoted(line)
 	best, most, times := "", known, strings.Count(bare, c.format.Delimiter)
 	for i, d := range slices.Concat(delimiters, rareDelimiters) {
-		if k := found(splitHeader(line, d)); k > most && d != c.format.Delimiter && (i < len(delimiters) || k == len(in.Schema.Columns)) {
+		if k := found(splitHeader(line, d)); k > most && d != c.format.Delimiter &&
+			(i < len(delimiters) || k == len(in.Schema.Columns)) {
 			best, most = d, k
 		}
 	}
@@ -154,7 +157,9 @@ func (c *csvRows) otherDelimiter(in *data.Input, line string, n int, names []str
 	if best == "" {
 		return nil
 	}
-	return &config.Error{File: c.Name, Line: n, Err: fmt.Errorf("the header is separated by %q, not by %q; write format: {delimiter: %q} in the schema", best, c.format.Delimiter, best)}
+	return &config.Error{File: c.Name, Line: n,
+		Err: fmt.Errorf("the header is separated by %q, not by %q; write format: {delimiter: %q} in the schema", best,
+			c.format.Delimiter, best)}
 }
 
 // unquoted is a line without its quoted parts, or as it is if a quote is open.
@@ -172,7 +177,8 @@ func unquoted(line string) string {
 
 // headerFault is the error of a header with such a character. It quotes nothing: rows may follow.
 func headerFault(file string, line int, found string) error {
-	return &config.Error{File: file, Line: line, Err: fmt.Errorf("the header has %s within it; end each line with LF or CRLF, as CSV UTF-8 of Excel does, and write no control character in a column name", found)}
+	return &config.Error{File: file, Line: line,
+		Err: fmt.Errorf("the header has %s within it; end each line with LF or CRLF, as CSV UTF-8 of Excel does, and write no control character in a column name", found)}
 }
 
 func (c *csvRows) Piece(used data.RowReader) (data.RowReader, error) {
@@ -192,7 +198,8 @@ func (c *csvRows) join(p *piece, by *csvPiece) {
 	}
 }
 
-// whole returns the end of the last record of text that is whole, if its end can be known. all: the file ends after text.
+// whole returns the end of the last record of text that is whole, if its end can be known. all: the file ends after
+// text.
 func (c *csvRows) whole(text []byte, all bool) int {
 	for at := 0; ; {
 		n := bytes.IndexByte(text[at:], '"')
@@ -211,11 +218,12 @@ func (c *csvRows) whole(text []byte, all bool) int {
 	}
 }
 
-// extent returns the length of the line at the beginning of text or, if a quoted cell goes on after it and ends, of that whole
-// record. So a quote that nothing ends spoils one line only. known is false if the length depends on what follows text.
+// extent returns the length of the line at the beginning of text or, if a quoted cell goes on after it and ends, of
+// that whole record. So a quote that nothing ends spoils one line only. known is false if the length depends on what
+// follows text.
 //
-// In a record without a fault, a line ends within a quoted cell if the quotes up to there are odd in number. So a record ends
-// where they are even.
+// In a record without a fault, a line ends within a quoted cell if the quotes up to there are odd in number. So a
+// record ends where they are even.
 func (p *csvPiece) extent(text []byte, all bool) (n int, known bool) {
 	n, known = lineLength(text, all)
 	if !known || bytes.Count(text[:n], quote)%2 == 0 || skipped(text[:n], p.of.format) {
@@ -240,7 +248,8 @@ func (p *csvPiece) extent(text []byte, all bool) (n int, known bool) {
 
 var quote = []byte{'"'}
 
-// lineLength returns the length of the first line of text with its '\n'; known is false if the end of the line is not in text.
+// lineLength returns the length of the first line of text with its '\n'; known is false if the end of the line is not
+// in text.
 func lineLength(text []byte, all bool) (n int, known bool) {
 	if n = bytes.IndexByte(text, '\n') + 1; n > 0 {
 		return n, true
@@ -277,8 +286,8 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 	return f, nil
 }
 
-// otherDelimiter is the fault of a row of a file without a header that has another delimiter: as often as a row would, and that of
-// the schema nowhere. A header says so by itself.
+// otherDelimiter is the fault of a row of a file without a header that has another delimiter: as often as a row would,
+// and that of the schema nowhere. A header says so by itself.
 func (p *csvPiece) otherDelimiter(line []byte) data.Fault {
 	own := p.of.format.Delimiter
 	bare := unquoted(view(line))
@@ -287,14 +296,15 @@ func (p *csvPiece) otherDelimiter(line []byte) data.Fault {
 	}
 	for _, d := range delimiters {
 		if d != own && strings.Count(bare, d) == p.of.width-1 {
-			return data.Fault{Found: fmt.Sprintf("cells separated by %q", d), Allowed: fmt.Sprintf("cells separated by %q, or format: {delimiter: %q} in the schema", own, d)}
+			return data.Fault{Found: fmt.Sprintf("cells separated by %q", d),
+				Allowed: fmt.Sprintf("cells separated by %q, or format: {delimiter: %q} in the schema", own, d)}
 		}
 	}
 	return data.Fault{}
 }
 
-// split splits a record into its cells as package encoding/csv does. That package says what is wrong with a line that has no
-// cells.
+// split splits a record into its cells as package encoding/csv does. That package says what is wrong with a line that
+// has no cells.
 func (p *csvPiece) split(line []byte) data.Fault {
 	p.cells, p.at, p.unquoted = p.cells[:0], p.at[:0], p.unquoted[:0]
 	delimiter := p.of.format.Delimiter
@@ -422,9 +432,11 @@ func csvFault(err error) data.Fault {
 		f.Byte = pe.Column
 		switch {
 		case errors.Is(pe.Err, csv.ErrBareQuote):
-			f.Found, f.Allowed = "a quote within a cell that is not quoted", `quotes around the whole cell, and "" for a quote inside`
+			f.Found, f.Allowed = "a quote within a cell that is not quoted",
+				`quotes around the whole cell, and "" for a quote inside`
 		case errors.Is(pe.Err, csv.ErrQuote):
-			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote", `a cell in quotes, with "" for a quote inside, on one line unless format says multiline: true`
+			f.Found, f.Allowed = "a quoted cell that is not closed, or goes on after its quote",
+				`a cell in quotes, with "" for a quote inside, on one line unless format says multiline: true`
 		}
 	}
 	return f

@@ -2,15 +2,16 @@ package source
 
 import "encoding/binary"
 
-// flat is metadata in the form of FlatBuffers (https://flatbuffers.dev/internals), which may be hostile: what points outside of it
-// reads as zero and sets bad.
+// flat is metadata in the form of FlatBuffers (https://flatbuffers.dev/internals), which may be hostile: what points
+// outside of it reads as zero and sets bad.
 type flat struct {
 	b    []byte
 	bad  bool
 	used int // entries of tables and bytes of texts so far
 }
 
-// use takes so many entries or bytes. Many fields may point to one text or to one list, so that small metadata would say much.
+// use takes so many entries or bytes. Many fields may point to one text or to one list, so that small metadata would
+// say much.
 func (f *flat) use(n int) bool {
 	if f.used += n; f.used > 16*len(f.b)+1<<16 {
 		f.bad = true

@@ -22,18 +22,19 @@ import (
 // idx is an IDX file of images, compressed or not, with their labels in a second one. An IDX file has two
 // zero bytes, the type of a value (8: unsigned byte), the number of dimensions, each dimension as a
 // big-endian uint32, the first of which is the number of images, and then the values.
-var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages, Describe: func(ctx context.Context, path string) (*data.Description, error) {
-	f, err := data.OpenFile(ctx, path, nil)
-	if err != nil {
-		return nil, nil
-	}
-	defer f.Close()
-	shape, _, err := readIDXHeader(f)
-	if err != nil || len(shape) == 0 {
-		return nil, nil
-	}
-	return &data.Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
-}}
+var idx = data.Format{Name: "images (IDX)", Kind: schema.KindIDX, Divide: openImages,
+	Describe: func(ctx context.Context, path string) (*data.Description, error) {
+		f, err := data.OpenFile(ctx, path, nil)
+		if err != nil {
+			return nil, nil
+		}
+		defer f.Close()
+		shape, _, err := readIDXHeader(f)
+		if err != nil || len(shape) == 0 {
+			return nil, nil
+		}
+		return &data.Description{Form: "images (IDX, unsigned bytes)", Shape: shape}, nil
+	}}
 
 const (
 	bufferSize = 64 << 10  // bytes read at once
@@ -96,10 +97,12 @@ func (s *idxRows) openLabels(in *data.Input) (err error) {
 		path = labelsBeside(in.Path)
 	}
 	if path == "" {
-		return &config.Error{File: in.Path, Found: "no labels beside the images", Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
+		return &config.Error{File: in.Path, Found: "no labels beside the images",
+			Allowed: "their file named as the images' is, with labels-idx1 for images-idx3, or named by --labels"}
 	}
 	if s.labels, err = openIDX(in, path, nil, s.labelSum); err == nil && s.labels.count != s.images.count {
-		err = &config.Error{File: path, Found: "another number of labels than there are images", Allowed: "one label for each image of " + in.Path}
+		err = &config.Error{File: path, Found: "another number of labels than there are images",
+			Allowed: "one label for each image of " + in.Path}
 	}
 	return err
 }
@@ -137,7 +140,8 @@ func (x *idxFile) header(shape []int) error {
 		if shape == nil {
 			return bad("values of shape " + shapeText(found))
 		}
-		return &config.Error{File: x.Name, Field: "image.shape", Found: "values of shape " + shapeText(found), Allowed: shapeText(shape) + ", the shape in the schema"}
+		return &config.Error{File: x.Name, Field: "image.shape", Found: "values of shape " + shapeText(found),
+			Allowed: shapeText(shape) + ", the shape in the schema"}
 	}
 	x.count = count
 	return nil
@@ -261,7 +265,8 @@ func (s *idxRows) end() error {
 func (x *idxFile) values(dst []byte) (int, error) {
 	n, err := io.ReadFull(x.r, dst)
 	if short(err) {
-		err = &config.Error{File: x.Name, Found: "a file that ends too early", Allowed: "as many values as its header says", Hint: "copy the file again"}
+		err = &config.Error{File: x.Name, Found: "a file that ends too early", Allowed: "as many values as its header says",
+			Hint: "copy the file again"}
 	}
 	return n, err
 }

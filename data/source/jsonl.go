@@ -24,12 +24,15 @@ var jsonLines = data.Format{
 		rest, ok := bytes.CutPrefix(head, []byte("{"))
 		rest = bytes.TrimSpace(rest)
 		end := filepath.Ext(data.Uncompressed(path))
-		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') || len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
+		return ok && (len(rest) == 0 || rest[0] == '"' || rest[0] == '}') ||
+			len(head) == 0 && (end == ".jsonl" || end == ".ndjson")
 	},
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
 		if in.Schema.OtherColumns != "" { // the hash of a row would lack their cells
-			return nil, &config.Error{File: in.Path, Field: "other_columns", Found: "a JSON Lines file, whose names no header lists", Allowed: "a column of the schema for each name, with type: ignore if it is not to be used",
-				Hint: "or write the table as CSV or Parquet"}
+			return nil, &config.Error{File: in.Path, Field: "other_columns",
+				Found:   "a JSON Lines file, whose names no header lists",
+				Allowed: "a column of the schema for each name, with type: ignore if it is not to be used",
+				Hint:    "or write the table as CSV or Parquet"}
 		}
 		file, err := in.File()
 		text, err := newLines(file, err, in.PieceBytes(), in.Schema.Format.Encoding)
@@ -49,7 +52,8 @@ func jsonArray(line string) bool {
 }
 
 func arrayError(path string) error {
-	return &config.Error{File: path, Err: errors.New(`the file is one JSON array; write it as JSON Lines, one object on each line, in pandas: to_json(FILE, orient="records", lines=True)`)}
+	return &config.Error{File: path,
+		Err: errors.New(`the file is one JSON array; write it as JSON Lines, one object on each line, in pandas: to_json(FILE, orient="records", lines=True)`)}
 }
 
 type jsonRows struct {

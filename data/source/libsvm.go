@@ -79,7 +79,8 @@ func (p *libsvmPiece) parse(line []byte, row *data.Row) data.Fault {
 		}
 		next()
 	case !unlabeled:
-		return data.Fault{Byte: at + 1, Column: p.in.Schema.LabelName(), Found: "a row without a label", Allowed: "a label before the first index"}
+		return data.Fault{Byte: at + 1, Column: p.in.Schema.LabelName(), Found: "a row without a label",
+			Allowed: "a label before the first index"}
 	}
 
 	last := 0
@@ -91,9 +92,11 @@ func (p *libsvmPiece) parse(line []byte, row *data.Row) data.Fault {
 		index, ok := parseIndex(token[:colon])
 		switch {
 		case !ok:
-			return data.Fault{Byte: at + 1, Found: "an index that is not a whole number", Allowed: "an index from 1 to " + strconv.Itoa(features)}
+			return data.Fault{Byte: at + 1, Found: "an index that is not a whole number",
+				Allowed: "an index from 1 to " + strconv.Itoa(features)}
 		case index < 1 || index > features:
-			return data.Fault{Byte: at + 1, Found: "an index out of range", Allowed: "an index from 1 to " + strconv.Itoa(features) + ", the features of the schema"}
+			return data.Fault{Byte: at + 1, Found: "an index out of range",
+				Allowed: "an index from 1 to " + strconv.Itoa(features) + ", the features of the schema"}
 		case index <= last:
 			return data.Fault{Byte: at + 1, Found: "an index that is not above the one before it", Allowed: "ascending indices"}
 		}

@@ -24,8 +24,9 @@ var errLongLine = errors.New("data: line too long")
 // lines divides a file of text into pieces of whole lines.
 type lines struct {
 	*data.File
-	text  io.Reader                       // the file in UTF-8
-	whole func(text []byte, all bool) int // the end of the last whole record of text; all: the file ends there. nil: records are lines
+	text io.Reader // the file in UTF-8
+	// the end of the last whole record of text; all: the file ends there. nil: records are lines
+	whole func(text []byte, all bool) int
 	size  int
 	n     int    // lines in the pieces so far
 	left  []byte // what was read after them
@@ -34,8 +35,8 @@ type lines struct {
 	head  *piece // the first piece, if first has read lines of it
 }
 
-// newLines is for pieces of about size bytes of a file in that encoding. A file that begins with a byte order mark is in
-// the encoding of that mark.
+// newLines is for pieces of about size bytes of a file in that encoding. A file that begins with a byte order mark is
+// in the encoding of that mark.
 func newLines(f *data.File, err error, size int, encoding string) (*lines, error) {
 	if err != nil {
 		return nil, err
@@ -157,8 +158,8 @@ func (l *lines) cut(p *piece) error {
 	}
 }
 
-// first returns the first line of the file that next finds. The lines after it are those of the pieces. A file that is known
-// to be damaged has none: its first line may be wrong for that reason.
+// first returns the first line of the file that next finds. The lines after it are those of the pieces. A file that is
+// known to be damaged has none: its first line may be wrong for that reason.
 func (l *lines) first(next func(*piece) ([]byte, data.Fault, error)) (line []byte, f data.Fault, n int, err error) {
 	for {
 		p := &piece{}
@@ -200,8 +201,8 @@ func (p *piece) next() ([]byte, error) {
 	return line, nil
 }
 
-// record returns the next line that is neither blank nor a comment, or the lines of the record that begins there. One that
-// is not text is a fault.
+// record returns the next line that is neither blank nor a comment, or the lines of the record that begins there. One
+// that is not text is a fault.
 func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 	if !p.seen {
 		p.seen, p.plain, p.bare = true, isText(p.text), bytes.IndexByte(p.text, '"') < 0
@@ -233,14 +234,18 @@ func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 func notText(line []byte) data.Fault {
 	switch nul := bytes.IndexByte(line, 0); {
 	case wide(line):
-		return data.Fault{Found: "text in UTF-16 without a byte order mark", Allowed: "a text file in UTF-8, or for CSV format: {encoding: utf-16} in the schema, if the low bytes come first"}
+		return data.Fault{Found: "text in UTF-16 without a byte order mark",
+			Allowed: "a text file in UTF-8, or for CSV format: {encoding: utf-16} in the schema, if the low bytes come first"}
 	case nul < 0 && !bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' }):
-		return data.Fault{Found: "bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
+		return data.Fault{Found: "bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)",
+			Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
 	}
-	return data.Fault{Found: "bytes that are not text (a binary file?)", Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
+	return data.Fault{Found: "bytes that are not text (a binary file?)",
+		Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
 }
 
-// wide says whether a line is in UTF-16, most of it ASCII: whether about every second byte is 0, and the others are not.
+// wide says whether a line is in UTF-16, most of it ASCII: whether about every second byte is 0, and the others are
+// not.
 func wide(line []byte) bool {
 	var zeros [2]int
 	for i, c := range line {
@@ -262,14 +267,16 @@ func skipped(line []byte, f *schema.Format) bool {
 	return (f.Trim || f.Kind == schema.KindLIBSVM) && len(bytes.TrimSpace(line)) == 0
 }
 
-// loneReturn says whether a carriage return stands before the end of a line, with its '\n': it may end rows that would count as one.
+// loneReturn says whether a carriage return stands before the end of a line, with its '\n': it may end rows that would
+// count as one.
 func loneReturn(line []byte) bool {
 	at := bytes.IndexByte(line, '\r')
 	return at >= 0 && at < len(line)-2
 }
 
 // loneReturnFault is the fault of such a line in a format in which it is no part of a value.
-var loneReturnFault = data.Fault{Found: "a carriage return (CR) within a line", Allowed: "lines that end with LF or CRLF"}
+var loneReturnFault = data.Fault{Found: "a carriage return (CR) within a line",
+	Allowed: "lines that end with LF or CRLF"}
 
 // isText says whether a line is UTF-8 without NUL.
 func isText(line []byte) bool { return bytes.IndexByte(line, 0) < 0 && utf8.Valid(line) }

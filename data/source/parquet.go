@@ -84,7 +84,8 @@ func openParquet(ctx context.Context, path string) (p *parquetFile, err error) {
 		return nil, p.damaged(err)
 	}
 	p.chunks = chunks
-	if p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBytes)); err != nil {
+	if p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+		parquet.ReadBufferSize(parquetBytes)); err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil
@@ -105,7 +106,8 @@ func (p *parquetFile) damaged(err error) error {
 	if errors.As(err, &sys) {
 		return fmt.Errorf("data: reading %s: %w", p.name, err)
 	}
-	return &config.Error{File: p.name, Found: "a Parquet file that cannot be read, damaged or encrypted", Allowed: "a whole Parquet file", Hint: "copy the file again", Err: err}
+	return &config.Error{File: p.name, Found: "a Parquet file that cannot be read, damaged or encrypted",
+		Allowed: "a whole Parquet file", Hint: "copy the file again", Err: err}
 }
 
 // guard turns a panic of the library into an error.
@@ -139,8 +141,8 @@ func parquetType(c *parquet.Column) string {
 	return t.Kind().String()
 }
 
-// types returns the type of each column. Some writers note in the metadata what Parquet has no type for: those of Arrow their own
-// schema, pandas and Spark a list of the columns.
+// types returns the type of each column. Some writers note in the metadata what Parquet has no type for: those of Arrow
+// their own schema, pandas and Spark a list of the columns.
 func (p *parquetFile) types() ([]columnType, error) {
 	noted := map[string]columnType{}
 	if text, ok := p.file.Lookup("ARROW:schema"); ok {
@@ -164,8 +166,8 @@ func (p *parquetFile) types() ([]columnType, error) {
 	return types, nil
 }
 
-// noteDurations notes the durations in a list of columns in JSON: those of pandas' type timedelta64, and of Spark's intervals, which
-// are numbers in Parquet.
+// noteDurations notes the durations in a list of columns in JSON: those of pandas' type timedelta64, and of Spark's
+// intervals, which are numbers in Parquet.
 func noteDurations(noted map[string]columnType, text, list string) {
 	var lists map[string]json.RawMessage
 	var columns []struct {
@@ -275,7 +277,8 @@ func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err e
 	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
 	for k, i := range columns {
 		f := fields[i]
-		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional(), buf: make([]parquet.Value, parquetRead)}
+		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional(),
+			buf: make([]parquet.Value, parquetRead)}
 		if k < read && !types[i].read() {
 			odd = append(odd, refusedColumn{c.name, types[i]})
 			continue

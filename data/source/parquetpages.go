@@ -39,7 +39,8 @@ var (
 
 // wrongEnd is the error of a file that does not end as its form does.
 func wrongEnd(path, form string) error {
-	return &config.Error{File: path, Err: fmt.Errorf("the %s file does not end as one: it is cut short, encrypted, or bytes follow its end; copy or write the file again", form)}
+	return &config.Error{File: path,
+		Err: fmt.Errorf("the %s file does not end as one: it is cut short, encrypted, or bytes follow its end; copy or write the file again", form)}
 }
 
 // openFooter returns the file as the library opens it, and what the footer says of each column chunk, by row group. The
@@ -105,10 +106,10 @@ func (p *plainFooter) ReadAt(b []byte, off int64) (n int, err error) {
 	return n + m, err
 }
 
-// plainPages is a column chunk as the library reads it: its pages one after the other, checked and decompressed. The library
-// believes what a page says of its size and its number of values, and allocates it: a file of a kilobyte could ask for any
-// amount of memory. Where its own decompression needs more memory than the page has in the end, as that of LZ4 does, it goes on
-// with the bytes of another page (https://github.com/parquet-go/parquet-go/issues/608).
+// plainPages is a column chunk as the library reads it: its pages one after the other, checked and decompressed. The
+// library believes what a page says of its size and its number of values, and allocates it: a file of a kilobyte could
+// ask for any amount of memory. Where its own decompression needs more memory than the page has in the end, as that of
+// LZ4 does, it goes on with the bytes of another page (https://github.com/parquet-go/parquet-go/issues/608).
 type plainPages struct {
 	ctx          context.Context
 	file         io.ReaderAt
@@ -124,12 +125,14 @@ type plainPages struct {
 }
 
 // newPlainPages reads the pages up to as many values as the group has rows, of a column that is not nested.
-func newPlainPages(ctx context.Context, file io.ReaderAt, chunk *format.ColumnMetaData, optional bool, rows int64) *plainPages {
+func newPlainPages(ctx context.Context, file io.ReaderAt, chunk *format.ColumnMetaData, optional bool,
+	rows int64) *plainPages {
 	at := chunk.DataPageOffset
 	if chunk.DictionaryPageOffset != 0 {
 		at = chunk.DictionaryPageOffset
 	}
-	return &plainPages{ctx: ctx, file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at, left: chunk.TotalCompressedSize, from: at}
+	return &plainPages{ctx: ctx, file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at,
+		left: chunk.TotalCompressedSize, from: at}
 }
 
 // ReadAt reads forwards; a page that has been read is gone.
@@ -208,8 +211,8 @@ func (p *plainPages) readHeader(at, left int64) (*format.PageHeader, int64, erro
 	}
 }
 
-// checkPage checks the page in p.page, and returns its decompressed bytes (levels that are before them in the second version of
-// pages) and its number of rows.
+// checkPage checks the page in p.page, and returns its decompressed bytes (levels that are before them in the second
+// version of pages) and its number of rows.
 func (p *plainPages) checkPage(h *format.PageHeader) (levels, b []byte, rows int64, err error) {
 	size := int(h.UncompressedPageSize)
 	switch h.Type {
@@ -245,8 +248,10 @@ func (p *plainPages) checkPage(h *format.PageHeader) (levels, b []byte, rows int
 		return nil, b, n, err
 	case format.DataPageV2:
 		d := &h.DataPageHeaderV2.V
-		n, definitions, repetitions := int64(d.NumValues), int(d.DefinitionLevelsByteLength), int(d.RepetitionLevelsByteLength)
-		if n < 0 || n > p.rows || d.NumNulls < 0 || int64(d.NumNulls) > n || definitions < 0 || repetitions < 0 || definitions+repetitions > min(len(p.page), size) {
+		n, definitions, repetitions := int64(d.NumValues), int(d.DefinitionLevelsByteLength),
+			int(d.RepetitionLevelsByteLength)
+		if n < 0 || n > p.rows || d.NumNulls < 0 || int64(d.NumNulls) > n || definitions < 0 || repetitions < 0 ||
+			definitions+repetitions > min(len(p.page), size) {
 			return nil, nil, 0, errPage
 		}
 		levels, b := p.page[:repetitions+definitions], p.page[repetitions+definitions:]
@@ -268,7 +273,8 @@ func (p *plainPages) checkPage(h *format.PageHeader) (levels, b []byte, rows int
 	return nil, p.page, 0, nil // the library skips it, or returns an error
 }
 
-// plainBits are the truth values in runs, up to n, as bits: the library (0.32.0) takes one value for eight where it is repeated.
+// plainBits are the truth values in runs, up to n, as bits: the library (0.32.0) takes one value for eight where it is
+// repeated.
 func plainBits(runs []byte, n int64) []byte {
 	bits := make([]byte, 0, (n+7)/8)
 	at := int64(0)
@@ -367,7 +373,8 @@ func runsFit(b []byte, bits uint64, values int64) bool {
 }
 
 // parquetCodecs are those that decompress knows.
-var parquetCodecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.Zstd, format.Lz4Raw}
+var parquetCodecs = []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli,
+	format.Zstd, format.Lz4Raw}
 
 // oddCodec is the error of a column whose pages are compressed by another codec, nil if there is none.
 func (p *parquetFile) oddCodec(leaf int, column string) error {
@@ -380,8 +387,9 @@ func (p *parquetFile) oddCodec(leaf int, column string) error {
 			case format.LZO:
 				name = "LZO"
 			}
-			return &config.Error{File: p.name, Field: "column " + column, Found: "pages compressed by " + name, Allowed: "zstd, snappy, gzip, Brotli, LZ4_RAW and none",
-				Hint: "write the file again with zstd or snappy, in Python: pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW, compression='zstd')"}
+			return &config.Error{File: p.name, Field: "column " + column, Found: "pages compressed by " + name,
+				Allowed: "zstd, snappy, gzip, Brotli, LZ4_RAW and none",
+				Hint:    "write the file again with zstd or snappy, in Python: pyarrow.parquet.write_table(pyarrow.parquet.read_table(FILE), NEW, compression='zstd')"}
 		}
 	}
 	return nil
@@ -418,7 +426,8 @@ func (p *plainPages) decompress(b []byte, size int) (_ []byte, err error) {
 		}
 	case format.Zstd:
 		if p.zstd == nil {
-			if p.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20)); err != nil {
+			if p.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+				zstd.WithDecoderMaxWindow(128<<20)); err != nil {
 				return nil, err
 			}
 		}
@@ -432,7 +441,8 @@ func (p *plainPages) decompress(b []byte, size int) (_ []byte, err error) {
 		return nil, errPage // parquetCodecs has no other
 	}
 	p.plain.Reset()
-	if n, err := io.Copy(&p.plain, io.LimitReader(data.Stoppable(p.ctx, r), int64(size)+1)); err != nil || n != int64(size) {
+	if n, err := io.Copy(&p.plain, io.LimitReader(data.Stoppable(p.ctx, r), int64(size)+1)); err != nil ||
+		n != int64(size) {
 		return nil, errPage
 	}
 	return p.plain.Bytes(), nil

@@ -36,8 +36,9 @@ type Answers struct {
 	Columns  []string
 }
 
-// Skeleton returns a schema for the table at path that leaves open what a person must decide: types, bounds, levels, classes,
-// the number of rows. [schema.Parse] refuses it until they are filled in, and says where. It reads what [OutlineOf] reads.
+// Skeleton returns a schema for the table at path that leaves open what a person must decide: types, bounds, levels,
+// classes, the number of rows. [schema.Parse] refuses it until they are filled in, and says where. It reads what
+// [OutlineOf] reads.
 func Skeleton(ctx context.Context, path, delimiter string) ([]byte, error) {
 	o, err := OutlineOf(ctx, path, delimiter)
 	if err != nil {
@@ -81,7 +82,8 @@ columns:
 
 const datasetComment = " # the name that the privacy budget goes by, the same forever"
 
-// Schema is the schema that a person's answers make. Each of Columns is a line of the schema, as in {name: x, type: ignore}.
+// Schema is the schema that a person's answers make. Each of Columns is a line of the schema, as in {name: x, type:
+// ignore}.
 func (o *Outline) Schema(a *Answers) []byte {
 	var b strings.Builder
 	b.WriteString(`# A schema for sotto. All of it is public: a person wrote it from what is known of the
@@ -90,7 +92,8 @@ func (o *Outline) Schema(a *Answers) []byte {
 dataset: ` + schema.Text(a.Dataset) + datasetComment + "\n")
 	count := "rows"
 	if a.Unit != "" {
-		fmt.Fprintf(&b, "unit: {name: %s, rows: %d} # at most so many rows of one are used\n", schema.Text(a.Unit), a.UnitRows)
+		fmt.Fprintf(&b, "unit: {name: %s, rows: %d} # at most so many rows of one are used\n", schema.Text(a.Unit),
+			a.UnitRows)
 		count = "units"
 	}
 	fmt.Fprintf(&b, "%s: %d # nominal: about as many as there are\n", count, a.Rows)
@@ -121,10 +124,10 @@ on_bad_row: stop # or drop
 `)
 }
 
-// OutlineOf returns the outline of the table at path, by its first file. It reads only the first line of a CSV file. A first
-// line with a number in it is an error: it could be a row, and its values would go into the schema. It reads only the shape
-// of images (IDX), and only the names and types of the columns of a Parquet or Arrow file or a table of a database. The
-// delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
+// OutlineOf returns the outline of the table at path, by its first file. It reads only the first line of a CSV file. A
+// first line with a number in it is an error: it could be a row, and its values would go into the schema. It reads only
+// the shape of images (IDX), and only the names and types of the columns of a Parquet or Arrow file or a table of a
+// database. The delimiter of CSV is one character; "" stands for the most frequent of comma, semicolon, tab and bar in
 // the line.
 func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 	files, err := data.Files(path) // all have the same columns
@@ -141,7 +144,9 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 	case d.Fields != nil:
 		for i, f := range d.Fields {
 			if found := controlFault(f.Name); found != "" || len(f.Name) > mostName {
-				return nil, &config.Error{File: path, Err: fmt.Errorf("the name of column %d has %s in it; give the column another name", i+1, cmp.Or(found, "more than 1000 bytes"))}
+				return nil, &config.Error{File: path,
+					Err: fmt.Errorf("the name of column %d has %s in it; give the column another name", i+1,
+						cmp.Or(found, "more than 1000 bytes"))}
 			}
 		}
 		return &Outline{baseName(path), d.Fields, " {kind: csv} # Parquet and Arrow files and SQL tables too", nil}, nil
@@ -160,7 +165,8 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 	case err == io.EOF:
 		return nil, &config.Error{File: path, Found: "an empty file", Allowed: "a header line that names the columns"}
 	case err == errLongLine:
-		return nil, &config.Error{File: path, Line: 1, Found: "a line of more than 8 MiB", Allowed: "a header line that names the columns"}
+		return nil, &config.Error{File: path, Line: 1, Found: "a line of more than 8 MiB",
+			Allowed: "a header line that names the columns"}
 	case err != nil:
 		return nil, err
 	}
@@ -169,7 +175,8 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		return nil, err
 	}
 	if !isText(line) {
-		return nil, &config.Error{File: path, Line: 1, Found: notText(line).Found, Allowed: "a text file in UTF-8, or UTF-16 with a byte order mark"}
+		return nil, &config.Error{File: path, Line: 1, Found: notText(line).Found,
+			Allowed: "a text file in UTF-8, or UTF-16 with a byte order mark"}
 	}
 	delimiter = pickDelimiter(header, delimiter)
 	cells := splitHeader(header, delimiter)
@@ -214,21 +221,24 @@ func otherFile(path, line string) error {
 	case (ext == ".yaml" || ext == ".yml") && isText([]byte(line)), yamlLine.MatchString(line):
 		form = "a spec or a schema (YAML)"
 	case len(line) <= 6 && strings.HasPrefix(strings.ToLower(line), "sep="):
-		return &config.Error{File: path, Line: 1, Err: errors.New("the line says sep=, which Excel alone reads; remove it, so that the header comes first")}
+		return &config.Error{File: path, Line: 1,
+			Err: errors.New("the line says sep=, which Excel alone reads; remove it, so that the header comes first")}
 	default:
 		return nil
 	}
-	return &config.Error{File: path, Err: fmt.Errorf("the file looks like %s, not a table; give a table of text, Parquet, Arrow or SQLite", form)}
+	return &config.Error{File: path,
+		Err: fmt.Errorf("the file looks like %s, not a table; give a table of text, Parquet, Arrow or SQLite", form)}
 }
 
-// yamlLine is a line with which a spec or a schema may begin: a field without a value, with a block, or with one word or path.
+// yamlLine is a line with which a spec or a schema may begin: a field without a value, with a block, or with one word
+// or path.
 var yamlLine = regexp.MustCompile(`^(---|[A-Za-z_]\w*:( *| +[{\[].*| +[^\s,;|]+))$`)
 
 // mostName is the most bytes of a column's name in a schema.
 const mostName = 1000
 
-// controlFault says which control character or line end is in the header or in a name; "": none but tabs. What follows such a
-// character may be rows.
+// controlFault says which control character or line end is in the header or in a name; "": none but tabs. What follows
+// such a character may be rows.
 func controlFault(text string) string {
 	for _, r := range text {
 		switch {
@@ -260,7 +270,8 @@ func baseName(path string) string {
 // delimiters are those that a header is tried with.
 var delimiters = []string{",", ";", "\t", "|"}
 
-// rareDelimiters may be part of a column's name: a header is separated by one of them if that shows every column of the schema.
+// rareDelimiters may be part of a column's name: a header is separated by one of them if that shows every column of the
+// schema.
 var rareDelimiters = []string{" ", ":", "^", "~"}
 
 func pickDelimiter(header, delimiter string) string {

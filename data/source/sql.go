@@ -61,7 +61,8 @@ func parseSQL(path string) (*sqlTable, error) {
 		err = errors.New("data: more than a table")
 	}
 	if names := q["table"]; err != nil || len(names) != 1 || names[0] == "" || !config.PlainText(names[0]) {
-		return nil, &config.Error{File: t.name, Found: "no name of a table", Allowed: "one, as in postgres://user@host/database?table=NAME or people.db?table=NAME"}
+		return nil, &config.Error{File: t.name, Found: "no name of a table",
+			Allowed: "one, as in postgres://user@host/database?table=NAME or people.db?table=NAME"}
 	}
 	t.table = q.Get("table")
 	q.Del("table")
@@ -86,7 +87,8 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 			return nil, nil, config.FileError(t.name, err)
 		}
 		if err != nil { // the cause may quote the password
-			return nil, nil, &config.Error{File: t.name, Found: "a URL that does not read", Allowed: "postgres://user@host:port/database?table=NAME"}
+			return nil, nil, &config.Error{File: t.name, Found: "a URL that does not read",
+				Allowed: "postgres://user@host:port/database?table=NAME"}
 		}
 		opt = &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
 	} else {
@@ -99,7 +101,8 @@ func (t *sqlTable) open(ctx context.Context) (*sql.DB, *sql.Tx, error) {
 		if err != nil {
 			return nil, nil, config.FileError(t.name, err)
 		}
-		dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "mode=ro&_pragma=busy_timeout(20000)&_pragma=query_only(1)"}).String()
+		dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path,
+			RawQuery: "mode=ro&_pragma=busy_timeout(20000)&_pragma=query_only(1)"}).String()
 		if db, err = sql.Open("sqlite", dsn); err != nil {
 			return nil, nil, t.failed(err)
 		}
@@ -130,7 +133,8 @@ func (t *sqlTable) failed(err error) error {
 		case "42501": // insufficient_privilege
 			return bad("a table that this user may not read", "one that the user may SELECT from", "")
 		case "28P01", "28000": // invalid_password, invalid_authorization_specification
-			return bad("a user or password that the server refuses", "a user of the database", "PGPASSWORD or ~/.pgpass gives a password that stands in no file of a run")
+			return bad("a user or password that the server refuses", "a user of the database",
+				"PGPASSWORD or ~/.pgpass gives a password that stands in no file of a run")
 		case "3D000": // invalid_catalog_name
 			return bad("no such database", "a database of the server", "")
 		}

@@ -38,8 +38,8 @@ func newTypedPiece(file string, names []string, read int) *typedPiece {
 	return &typedPiece{file: file, names: names, read: read, cells: make([]typedCells, n), values: make([]data.Value, n)}
 }
 
-// begin is for n rows of which the columns' errors are given. The rows before the first one that cannot be read are rows; the
-// error of that one is returned.
+// begin is for n rows of which the columns' errors are given. The rows before the first one that cannot be read are
+// rows; the error of that one is returned.
 func (p *typedPiece) begin(first, n int, errs []error) (err error) {
 	p.first, p.next, p.rows = first, 0, n
 	for i, e := range errs {

@@ -1,10 +1,10 @@
-// Check renders the chart with Helm's library, decodes every object strictly into the types of Kubernetes, and checks what the
-// chart promises. It is a module of its own, which no program of Sotto imports.
+// Check renders the chart with Helm's library, decodes every object strictly into the types of Kubernetes, and checks
+// what the chart promises. It is a module of its own, which no program of Sotto imports.
 //
 //	go run . [-update]
 //
-// The rendered objects are kept in testdata, with the SHA-256 of the chart that they come from: a test of package cli compares it, so
-// a chart that this program has not seen fails there. -update writes them.
+// The rendered objects are kept in testdata, with the SHA-256 of the chart that they come from: a test of package cli
+// compares it, so a chart that this program has not seen fails there. -update writes them.
 package main
 
 import (
@@ -102,7 +102,8 @@ func render(values []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	full, err := chartutil.ToRenderValues(c, set, chartutil.ReleaseOptions{Name: "clinic", Namespace: "default", Revision: 1, IsInstall: true}, nil)
+	full, err := chartutil.ToRenderValues(c, set,
+		chartutil.ReleaseOptions{Name: "clinic", Namespace: "default", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +174,18 @@ func job(j *batch.Job) error {
 	want(len(pod.Containers) == 1 && len(pod.InitContainers) == 0, "has other containers than one")
 	c := &pod.Containers[0]
 	want(no(pod.AutomountServiceAccountToken) && pod.ServiceAccountName == "", "has a token of a service account")
-	want(pod.SecurityContext != nil && yes(pod.SecurityContext.RunAsNonRoot) && pod.SecurityContext.SeccompProfile != nil, "may run as root")
+	want(pod.SecurityContext != nil && yes(pod.SecurityContext.RunAsNonRoot) && pod.SecurityContext.SeccompProfile != nil,
+		"may run as root")
 	s := c.SecurityContext
-	want(s != nil && yes(s.ReadOnlyRootFilesystem) && no(s.AllowPrivilegeEscalation) && s.Capabilities != nil && slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}), "has rights that it does not need")
+	want(s != nil && yes(s.ReadOnlyRootFilesystem) && no(s.AllowPrivilegeEscalation) && s.Capabilities != nil &&
+		slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}), "has rights that it does not need")
 	want(!pod.HostNetwork && !pod.HostPID && !pod.HostIPC, "shares what is the node's")
-	want(c.LivenessProbe != nil && len(c.Resources.Limits) > 0 && len(c.Resources.Requests) > 0, "has no probe or no resources")
+	want(c.LivenessProbe != nil && len(c.Resources.Limits) > 0 && len(c.Resources.Requests) > 0,
+		"has no probe or no resources")
 	want(c.TerminationMessagePolicy == core.TerminationMessageReadFile, "shows its log in its status")
-	want(slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--owner-log=") }), "keeps no owner's log")
+	want(slices.ContainsFunc(c.Args, func(a string) bool {
+		return strings.HasPrefix(a, "--owner-log=")
+	}), "keeps no owner's log")
 	want(pod.RestartPolicy == core.RestartPolicyNever && j.Spec.PodFailurePolicy != nil, "starts again after any failure")
 	ends := false
 	for _, r := range j.Spec.PodFailurePolicy.Rules {
@@ -189,7 +195,8 @@ func job(j *batch.Job) error {
 	// A secret is a mounted file of mode 0400, never a variable or an argument.
 	want(len(c.EnvFrom) == 0, "takes variables from a Secret or a ConfigMap")
 	for _, e := range c.Env {
-		want(e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil && e.ValueFrom.ConfigMapKeyRef == nil, e.Name+" is from a Secret")
+		want(e.ValueFrom == nil || e.ValueFrom.SecretKeyRef == nil && e.ValueFrom.ConfigMapKeyRef == nil,
+			e.Name+" is from a Secret")
 	}
 	secrets := 0
 	for _, v := range pod.Volumes {
@@ -201,7 +208,8 @@ func job(j *batch.Job) error {
 	}
 	want(secrets > 0, "has no key")
 	if strings.HasSuffix(j.Name, "-workers") {
-		want(j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batch.IndexedCompletion && *j.Spec.Completions == *j.Spec.Parallelism, "has no index for each shard")
+		want(j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batch.IndexedCompletion &&
+			*j.Spec.Completions == *j.Spec.Parallelism, "has no index for each shard")
 		want(secrets == 1, "has more secrets than the key")
 	} else {
 		want(c.ReadinessProbe != nil, "is not asked whether it is ready")
@@ -209,7 +217,8 @@ func job(j *batch.Job) error {
 	return errors.Join(all...)
 }
 
-// policy checks that a policy closes both ways, opens no port to everyone, and no range of ports that holds one which others may use.
+// policy checks that a policy closes both ways, opens no port to everyone, and no range of ports that holds one which
+// others may use.
 func policy(p *network.NetworkPolicy) error {
 	if len(p.Spec.PolicyTypes) != 2 || len(p.Spec.PodSelector.MatchLabels) < 3 {
 		return fmt.Errorf("%s: leaves a way open, or is for other pods", p.Name)

@@ -35,8 +35,8 @@ type Agreement struct {
 	Sum      *Sum            `json:"sum,omitempty"` // of a network whose owners add up masked sums
 }
 
-// A Sum is what owners who add up masked sums agree on: the training is that of one process with the rows of all, and each has the same
-// method, plan and output. Schedule is empty then, as are the methods and plans of Owners.
+// A Sum is what owners who add up masked sums agree on: the training is that of one process with the rows of all, and
+// each has the same method, plan and output. Schedule is empty then, as are the methods and plans of Owners.
 type Sum struct {
 	Colluders int             `json:"colluders"`
 	Retries   int             `json:"retries"`
@@ -127,7 +127,8 @@ func (p Parts) Hashes() map[string]string {
 // is none.
 func (p Parts) Differs(agreed map[string]string) string {
 	hashes := p.Hashes()
-	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1, "method", "owners", ownersV1, "sum"} {
+	for _, name := range []string{"schema", "model", "privacy", "lab", labV1, "seed", seedV1, "schedule", scheduleV1,
+		"method", "owners", ownersV1, "sum"} {
 		if hashes[name] != agreed[name] {
 			return name
 		}

@@ -36,8 +36,9 @@ func (a *Agreement) partsV1() (Parts, error) {
 	p := a.Privacy
 	parts := Parts{}
 	for name, v := range map[string]any{
-		"schema": a.Schema, "model": []any{a.Model.Spec, a.Model.Label}, "privacy": privacyV1{p.Off, p.Epsilon, p.Delta, p.Adjacency, p.Accountant},
-		labV1: a.Lab, seedV1: a.Seed, scheduleV1: schedule, ownersV1: []any{a.Method.Name, owners},
+		"schema": a.Schema, "model": []any{a.Model.Spec, a.Model.Label},
+		"privacy": privacyV1{p.Off, p.Epsilon, p.Delta, p.Adjacency, p.Accountant},
+		labV1:     a.Lab, seedV1: a.Seed, scheduleV1: schedule, ownersV1: []any{a.Method.Name, owners},
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {

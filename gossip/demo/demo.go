@@ -210,7 +210,8 @@ func (d *Demo) Prepare(tables []*data.Table) (*transport.HubKeys, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(c.Write(d.Owner(i, "credentials.json")), data.PackTable(d.Plan.Job.Schema, tables[i], d.Owner(i, "rows.pack")), tables[i].Close()); err != nil {
+		if err := errors.Join(c.Write(d.Owner(i, "credentials.json")),
+			data.PackTable(d.Plan.Job.Schema, tables[i], d.Owner(i, "rows.pack")), tables[i].Close()); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +257,8 @@ func (d *Demo) owners(ctx context.Context, hub string) error {
 
 // Arguments returns the arguments of an owner's process.
 func (d *Demo) Arguments(i int, hub string) []string {
-	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--key", d.Owner(i, ownerKey), "--dir", d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
+	a := []string{"node", d.Spec, "--credentials", d.Owner(i, "credentials.json"), "--key", d.Owner(i, ownerKey), "--dir",
+		d.Owner(i, "part"), "--hub", hub, "--wait", d.Wait.String(), "--json"}
 	if i > 0 || d.Progress == nil {
 		a = append(a, "--quiet")
 	}

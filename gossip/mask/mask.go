@@ -1,7 +1,8 @@
-// Package mask hides the vectors of owners so that only their sum can be read: each pair of owners shares a secret, and in every
-// turn one of them adds numbers that it gives and the other takes the same numbers off, modulo 2⁶⁴. PROOFS.md beside the code says
-// what that hides, from whom, and what it rests on (after Bonawitz and others, Practical Secure Aggregation for Privacy-Preserving
-// Machine Learning, 2017, without its recovery: who is missing ends the turn for all).
+// Package mask hides the vectors of owners so that only their sum can be read: each pair of owners shares a secret, and
+// in every turn one of them adds numbers that it gives and the other takes the same numbers off, modulo 2⁶⁴. PROOFS.md
+// beside the code says what that hides, from whom, and what it rests on (after Bonawitz and others, Practical Secure
+// Aggregation for Privacy-Preserving Machine Learning, 2017, without its recovery: who is missing ends the turn for
+// all).
 //
 // Masks are no noise. An owner adds its share of noise ([mech.Share]) before it masks.
 package mask
@@ -24,7 +25,8 @@ import (
 // KeySize is the length of a public key in bytes.
 const KeySize = 32
 
-// A Key is an owner's key of one session. It is never stored: an owner that starts again makes another, and all pairs agree again.
+// A Key is an owner's key of one session. It is never stored: an owner that starts again makes another, and all pairs
+// agree again.
 type Key struct {
 	private *ecdh.PrivateKey
 	used    atomic.Bool
@@ -48,8 +50,8 @@ func (k *Key) Public() (public [KeySize]byte) {
 // Format prints no more than what it is.
 func (k *Key) Format(f fmt.State, _ rune) { io.WriteString(f, "mask.Key") }
 
-// A Context is what all owners of a sum have to agree on. Turn grows from sum to sum, attempts included. Digest is a SHA-256 hash
-// of all else: the network, the roster, the attempt, what is asked, and what was released before.
+// A Context is what all owners of a sum have to agree on. Turn grows from sum to sum, attempts included. Digest is a
+// SHA-256 hash of all else: the network, the roster, the attempt, what is asked, and what was released before.
 type Context struct {
 	Turn   uint64
 	Digest [sha256.Size]byte
@@ -70,10 +72,11 @@ type pair struct {
 	adds   bool // the other one takes off
 }
 
-// NewSession agrees on a secret with each other owner. Self is the owner's place, from 0, in the list of all owners' public keys, which
-// others have signed. Network stands for the network and its signed roster; the secrets depend on it and on all keys. It is an
-// error if there are fewer than two owners, if the key at self is not the owner's, if two owners have one key, or if a key is not
-// valid. A key makes one session: a second one could mask another vector in the same turn.
+// NewSession agrees on a secret with each other owner. Self is the owner's place, from 0, in the list of all owners'
+// public keys, which others have signed. Network stands for the network and its signed roster; the secrets depend on it
+// and on all keys. It is an error if there are fewer than two owners, if the key at self is not the owner's, if two
+// owners have one key, or if a key is not valid. A key makes one session: a second one could mask another vector in the
+// same turn.
 func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize]byte) (*Session, error) {
 	switch {
 	case len(public) < 2 || self < 0 || self >= len(public):
@@ -120,9 +123,9 @@ func NewSession(key *Key, network [sha256.Size]byte, self int, public [][KeySize
 	return s, nil
 }
 
-// Mask adds the owner's masks of a turn to v, modulo 2⁶⁴. Over all owners with the same context and length they add up to 0; with another
-// context v looks uniform. A session masks once in a turn, and turns must grow: two vectors under one mask would show their
-// difference. An error leaves v as it is.
+// Mask adds the owner's masks of a turn to v, modulo 2⁶⁴. Over all owners with the same context and length they add up
+// to 0; with another context v looks uniform. A session masks once in a turn, and turns must grow: two vectors under
+// one mask would show their difference. An error leaves v as it is.
 func (s *Session) Mask(v []int64, c Context) error {
 	if c.Turn < s.last || s.spent {
 		return fmt.Errorf("mask: turn %d was asked after turn %d; ask for each turn once, in order", c.Turn, s.last-1)
@@ -141,8 +144,8 @@ func (s *Session) Mask(v []int64, c Context) error {
 	return nil
 }
 
-// stream is the numbers of a pair in a context. The length of the vector is a part of it, so that vectors of different lengths do not
-// share the beginning of a mask.
+// stream is the numbers of a pair in a context. The length of the vector is a part of it, so that vectors of different
+// lengths do not share the beginning of a mask.
 func (p pair) stream(c Context, length int) (cipher.Stream, error) {
 	info := binary.BigEndian.AppendUint64([]byte("sotto/mask/1 sum\n"), c.Turn)
 	info = binary.BigEndian.AppendUint64(info, uint64(length))

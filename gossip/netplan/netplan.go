@@ -1,5 +1,6 @@
-// Package netplan settles a network of owners from its spec, before any rows: who they are, over which graph and by which method they
-// train (package gossip), or as one job whose sums they add up (network.mode: sum), and what each of them pays.
+// Package netplan settles a network of owners from its spec, before any rows: who they are, over which graph and by
+// which method they train (package gossip), or as one job whose sums they add up (network.mode: sum), and what each of
+// them pays.
 package netplan
 
 import (
@@ -104,14 +105,17 @@ func (p *Plan) set() error {
 		return p.fail("mode", "found %q; choose %s or %s", p.Network.Mode, modeGossip, run.ModeSum)
 	}
 	for field, instead := range map[string]string{
-		"method": "use the block method of network", "output": "leave it out: the methods of network say which parameters become the model", "out": "leave it out: --dir says where an owner writes",
+		"method":  "use the block method of network",
+		"output":  "leave it out: the methods of network say which parameters become the model",
+		"out":     "leave it out: --dir says where an owner writes",
 		"holdout": "leave it out: owners keep no rows back, and score no model",
 	} {
 		if summed && (field == "method" || field == "output") {
 			continue
 		}
 		if p.Spec.Has(field) {
-			return &run.InputError{Where: p.Spec.Place(field), Err: fmt.Errorf("%s: found it beside network; %s", field, instead)}
+			return &run.InputError{Where: p.Spec.Place(field),
+				Err: fmt.Errorf("%s: found it beside network; %s", field, instead)}
 		}
 	}
 	schema, err := p.Spec.LoadSchema()
@@ -171,12 +175,14 @@ func (p *Plan) setOwners() error {
 		for _, f := range n.Files {
 			name := strings.TrimSuffix(filepath.Base(f), filepath.Ext(f))
 			if slices.ContainsFunc(p.Owners, func(o Owner) bool { return o.Name == name }) {
-				return p.fail("files", "found two of the name %q; give each owner a name of its own, as its credentials are named by it", name)
+				return p.fail("files",
+					"found two of the name %q; give each owner a name of its own, as its credentials are named by it", name)
 			}
 			p.Owners = append(p.Owners, Owner{Name: name})
 		}
 	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
-		return p.fail("owners", "found rows of one table under replace-one; give files instead: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
+		return p.fail("owners",
+			"found rows of one table under replace-one; give files instead: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
 	case n.Column != "":
 		at := slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Name == n.Column })
 		if at < 0 || s.Columns[at].Type != schema.TypeCategorical {
@@ -205,12 +211,15 @@ func (p *Plan) setOwners() error {
 	for i := range p.Owners {
 		o := &p.Owners[i]
 		o.Index, o.Facts = i, p.Job.Facts
-		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered = rows, false, false // what owners agree on is without them (ADR 41, 46)
+		// what owners agree on is without them (ADR 41, 46)
+		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered = rows, false, false
 		if len(n.Rows) > 0 {
 			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
 		}
 		if o.Facts.Rows < 1 {
-			return p.fail("rows", "found %d for %s; write 1 or more, as training divides by a public row count that a person writes", o.Facts.Rows, o.Name)
+			return p.fail("rows",
+				"found %d for %s; write 1 or more, as training divides by a public row count that a person writes", o.Facts.Rows,
+				o.Name)
 		}
 	}
 	return nil
@@ -381,7 +390,8 @@ func (p *Plan) Text(w io.Writer) error {
 		return err
 	}
 	if p.Drawn() {
-		fmt.Fprint(w, "\nActivations and noise follow from a seed that the owners draw when all have joined, and may differ a little; ε is at most that of privacy.\n")
+		fmt.Fprint(w,
+			"\nActivations and noise follow from a seed that the owners draw when all have joined, and may differ a little; ε is at most that of privacy.\n")
 	}
 	return nil
 }
@@ -392,7 +402,8 @@ func (p *Plan) JobOf(owner int, rows string) *run.Job {
 		return p.Job.OfOwner(owner, rows)
 	}
 	o := &p.Owners[owner]
-	return p.Job.As(run.Owner{Index: o.Index, Activations: o.Activations, Method: o.Method}, p.MethodName, rows, o.Facts, o.Plan)
+	return p.Job.As(run.Owner{Index: o.Index, Activations: o.Activations, Method: o.Method}, p.MethodName, rows, o.Facts,
+		o.Plan)
 }
 
 // Drawn says whether owners on their own machines draw the seed of graph and schedule together: if neither the
@@ -404,7 +415,8 @@ func (p *Plan) Drawn() bool {
 // Agreement is what must be equal for all owners, before they draw a seed.
 func (p *Plan) Agreement() (*agreement.Agreement, error) {
 	a := &agreement.Agreement{
-		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab, Seed: p.Spec.Seed,
+		Model: agreement.Model{Label: p.Spec.Label}, Privacy: agreement.Privacy(p.Spec.Privacy), Lab: p.Spec.Lab,
+		Seed:   p.Spec.Seed,
 		Method: agreement.Method{Name: p.MethodName},
 	}
 	if p.Job.Sum == nil {
@@ -463,7 +475,8 @@ func (p *Plan) setSum() error {
 	n, of := p.Network, len(p.Owners)
 	for _, field := range []string{"graph", "probability", "edge_list", "schedule", "edges", "rounds", "seed", "method"} {
 		if _, given := p.places[field]; given {
-			return p.fail(field, "found it beside mode: sum; leave it out: it is for mode: gossip. Every owner takes part in every step, and the method is the spec's")
+			return p.fail(field,
+				"found it beside mode: sum; leave it out: it is for mode: gossip. Every owner takes part in every step, and the method is the spec's")
 		}
 	}
 	_, given := p.places["colluders"]
@@ -477,9 +490,11 @@ func (p *Plan) setSum() error {
 	}
 	switch {
 	case !given:
-		return p.fail("colluders", "it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
+		return p.fail("colluders",
+			"it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
 	case s.Colluders < 0 || s.Colluders > of-2:
-		return p.fail("colluders", "found %d; write a number from 0 to %d, as two owners or more have to be honest", s.Colluders, of-2)
+		return p.fail("colluders", "found %d; write a number from 0 to %d, as two owners or more have to be honest",
+			s.Colluders, of-2)
 	case s.Retries < 0 || s.Retries > runlog.MostRetries:
 		return p.fail("retries", "found %d; write a number from 0 to %d", s.Retries, runlog.MostRetries)
 	}
@@ -524,7 +539,9 @@ func (p *Plan) sumText(w io.Writer) error {
 		return err
 	}
 	b := p.Spec.Privacy.Budget()
-	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %g.\nAgainst %s: ε = %s at δ = %g.\n", text.Against(s.Colluders), chart.AtMost(loss.Epsilon(b.Delta), 5), b.Delta, text.AgainstAll, chart.AtMost(p.Job.Alone(), 5), b.Delta)
-	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows, s.Retries)
+	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %g.\nAgainst %s: ε = %s at δ = %g.\n", text.Against(s.Colluders),
+		chart.AtMost(loss.Epsilon(b.Delta), 5), b.Delta, text.AgainstAll, chart.AtMost(p.Job.Alone(), 5), b.Delta)
+	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows,
+		s.Retries)
 	return nil
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// A Network is the block `network` of a spec file: which owners train together, and with which rows. In mode gossip it says over
-// which graph and by which method of package gossip, and `sotto fit` ignores it. In mode sum the rest of the spec says how.
+// A Network is the block `network` of a spec file: which owners train together, and with which rows. In mode gossip it
+// says over which graph and by which method of package gossip, and `sotto fit` ignores it. In mode sum the rest of the
+// spec says how.
 type Network struct {
 	Mode      string `yaml:"mode"`      // gossip, the default, or sum
 	Colluders int    `yaml:"colluders"` // of mode sum, likewise the next one
@@ -38,7 +39,8 @@ func Load(file string) (n Network, places map[string]string, err error) {
 	case err != nil:
 		return n, nil, err
 	case !block.Given():
-		return n, nil, &run.InputError{Where: file + ":1:1", Err: errors.New(`field "network" is missing: a block that says who trains together`)}
+		return n, nil, &run.InputError{Where: file + ":1:1",
+			Err: errors.New(`field "network" is missing: a block that says who trains together`)}
 	}
 	places = map[string]string{"": place}
 	names, _ := block.Fields()

@@ -39,13 +39,15 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 
 // agreed checks that run.json and the schedule say what the owners agreed on. The journal's head has its
 // hash.
-func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node, config string) error {
+func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts oracle.Public, at gossip.Node,
+	config string) error {
 	a, id, err := agreement.Read(v.Dir, config)
 	if err == nil && (len(a.Owners) != at.Schedule.Graph.N || at.Index >= len(a.Owners)) {
 		err = fmt.Errorf("it is of %d owners", len(a.Owners))
 	}
 	if err != nil {
-		v.Say("agreed", false, "%s: %v; so %s cannot be compared with what the owners agreed on", runlog.AgreedFile, err, runlog.InfoFile)
+		v.Say("agreed", false, "%s: %v; so %s cannot be compared with what the owners agreed on", runlog.AgreedFile, err,
+			runlog.InfoFile)
 		return nil
 	}
 	terms := run.PrivacySpec(a.Privacy)
@@ -83,6 +85,7 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 	if other != "" {
 		other = "; others: " + other[2:]
 	}
-	v.Say("agreed", other == "", "%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", runlog.AgreedFile, runlog.JournalFile, runlog.InfoFile, runlog.ScheduleFile, other)
+	v.Say("agreed", other == "",
+		"%s, of which %s has the hash, beside network, schema, model, budget, public facts, method and its configuration in %s and %s%s", runlog.AgreedFile, runlog.JournalFile, runlog.InfoFile, runlog.ScheduleFile, other)
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// VerifySums compares the sums in the directories of several owners of one network of mode sum. Where those of all owners are there it
-// adds up their parts again, which finds a hub that has added otherwise.
+// VerifySums compares the sums in the directories of several owners of one network of mode sum. Where those of all
+// owners are there it adds up their parts again, which finds a hub that has added otherwise.
 func VerifySums(dirs ...string) (f run.Finding, err error) {
 	f.What = "owners"
 	var all []string
@@ -41,9 +41,12 @@ func VerifySums(dirs ...string) (f run.Finding, err error) {
 	case err != nil:
 		f.Detail = err.Error()
 	case added.Whole:
-		f.Holds, f.Detail = true, fmt.Sprintf("%d sums in %d attempts, each that of the parts of all %d owners", added.Sums, added.Attempts, added.Owners)
+		f.Holds, f.Detail = true,
+			fmt.Sprintf("%d sums in %d attempts, each that of the parts of all %d owners", added.Sums, added.Attempts,
+				added.Owners)
 	default:
-		f.Holds, f.Detail = true, fmt.Sprintf("%d sums, the same in all of these directories; with those of all %d owners, of whom %d are here, the parts can be added up again", added.Sums, len(all), added.Owners)
+		f.Holds, f.Detail = true,
+			fmt.Sprintf("%d sums, the same in all of these directories; with those of all %d owners, of whom %d are here, the parts can be added up again", added.Sums, len(all), added.Owners)
 	}
 	return f, nil
 }

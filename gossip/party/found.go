@@ -44,7 +44,8 @@ func inOrder(names []string, requests []*transport.Request) ([]*transport.Reques
 	for _, r := range requests {
 		switch i := slices.Index(names, r.Name); {
 		case i < 0:
-			return nil, fmt.Errorf("found the request of %q, which is no owner of the spec (%s); %w", r.Name, strings.Join(names, ", "), ErrRequests)
+			return nil, fmt.Errorf("found the request of %q, which is no owner of the spec (%s); %w", r.Name,
+				strings.Join(names, ", "), ErrRequests)
 		case all[i] != nil:
 			return nil, fmt.Errorf("found two requests of %q; %w", r.Name, ErrRequests)
 		default:

@@ -51,15 +51,18 @@ type Options struct {
 	Join        time.Duration // how long to wait for all owners to join, and for their models at the end; 0: 10 minutes
 	Wait        time.Duration // for a peer's vector, before the exchange is aborted; 0: 30 seconds
 
-	Version        string                                       // of sotto, for run.json
-	Progress       func(unit string, done, all int)             // called after each of the run's Activations or Steps
-	Notice         func(text string)                            // receives what only the owner may see
-	Void           bool                                         // of a lab run: ends the guarantee of protected rows
-	MetricsTimings bool                                         // times are served as metrics, which run.json and the report say
-	Waiting        func(what string)                            // receives what it waits for, the hub or owners: these are public
-	Hub            string                                       // URL; default the network's
-	Report         func(dir string, life *ledger.History) error // writes the report of a run that adds up sums, before its settlement
-	Crash          func(point string)                           // tests
+	Version  string                           // of sotto, for run.json
+	Progress func(unit string, done, all int) // called after each of the run's Activations or Steps
+	Notice   func(text string)                // receives what only the owner may see
+	Void     bool                             // of a lab run: ends the guarantee of protected rows
+	// times are served as metrics, which run.json and the report say
+	MetricsTimings bool
+	// receives what it waits for, the hub or owners: these are public
+	Waiting func(what string)
+	Hub     string // URL; default the network's
+	// writes the report of a run that adds up sums, before its settlement
+	Report func(dir string, life *ledger.History) error
+	Crash  func(point string) // tests
 }
 
 const defaultJoin = 10 * time.Minute
@@ -79,8 +82,8 @@ type Result struct {
 	Models      int      `json:"models"` // owners whose parameters are in the model
 	Seconds     float64  `json:"seconds"`
 
-	// Of owners who add up masked sums: Epsilon is that of the plan, against the hub and the colluders, and Alone against all other owners.
-	// Committed are batches, and Aborted attempts at them.
+	// Of owners who add up masked sums: Epsilon is that of the plan, against the hub and the colluders, and Alone against
+	// all other owners. Committed are batches, and Aborted attempts at them.
 	Alone     *float64 `json:"epsilon_alone,omitempty"`
 	colluders int
 	steps     int // planned
@@ -96,7 +99,8 @@ func (r *Result) Text(w io.Writer) {
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %g, %v, of what %s has released, for any of its rows against all others\n", chart.AtMost(*r.Epsilon, 5), r.Delta, r.Adjacency, r.Owner)
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %g, %v, of what %s has released, for any of its rows against all others\n",
+			chart.AtMost(*r.Epsilon, 5), r.Delta, r.Adjacency, r.Owner)
 	}
 	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)
@@ -164,7 +168,8 @@ func dial(ctx context.Context, c *transport.Credentials, url string, wait time.D
 	defer cancel()
 	hub, err := transport.Dial(within, c, url)
 	switch {
-	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrClock), errors.Is(err, transport.ErrURL):
+	case errors.Is(err, transport.ErrRefused), errors.Is(err, transport.ErrStranger), errors.Is(err, transport.ErrClock),
+		errors.Is(err, transport.ErrURL):
 		return nil, &run.InputError{Err: err}
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return nil, fmt.Errorf("no hub answered within %v: %w", wait, err)
@@ -335,7 +340,8 @@ func (s *session) agree(begun bool) (err error) {
 	}
 	for i, o := range s.plan.Owners {
 		if o.Name != network.Owners[i].Name {
-			return inputError("%s: found the owner %q as number %d; the network has %q there", s.o.Spec, o.Name, i+1, network.Owners[i].Name)
+			return inputError("%s: found the owner %q as number %d; the network has %q there", s.o.Spec, o.Name, i+1,
+				network.Owners[i].Name)
 		}
 	}
 	agreed, err := s.plan.Agreement()
@@ -365,10 +371,11 @@ func (s *session) agree(begun bool) (err error) {
 
 // A place is what an owner needs to rejoin its network from its directory.
 type place struct {
-	Network string          `json:"network"`          // and the owner's name
-	Agreed  string          `json:"agreed,omitempty"` // hash of the network with its roster; none in a directory of an earlier build
-	Dim     int             `json:"dim"`              // parameters
-	Share   transport.Share `json:"share"`            // of the schedule's seed: secret until all have committed to theirs
+	Network string `json:"network"` // and the owner's name
+	// hash of the network with its roster; none in a directory of an earlier build
+	Agreed string          `json:"agreed,omitempty"`
+	Dim    int             `json:"dim"`   // parameters
+	Share  transport.Share `json:"share"` // of the schedule's seed: secret until all have committed to theirs
 	// Commitments are those of all owners to their shares. They are on disk before this owner shows its
 	// share, so that later ones are detected.
 	Commitments [][]byte `json:"commitments,omitempty"`
@@ -409,7 +416,8 @@ func (s *session) enter() (unlock func(), err error) {
 		if s.Info, err = runlog.ReadInfo(s.o.Dir); err != nil {
 			return nil, &run.InputError{Err: err}
 		}
-		if s.o.MetricsTimings && s.Info.Status != runlog.Finished && !slices.Contains(s.Info.Assertions, runlog.MetricsTimings) {
+		if s.o.MetricsTimings && s.Info.Status != runlog.Finished &&
+			!slices.Contains(s.Info.Assertions, runlog.MetricsTimings) {
 			s.Info.Assertions = append(s.Info.Assertions, runlog.MetricsTimings)
 			if err := runlog.WriteInfo(s.o.Dir, s.Info); err != nil {
 				return nil, err
@@ -507,7 +515,8 @@ func (s *session) join(ctx context.Context, node *transport.Node) error {
 	}
 	for i, c := range s.place.Commitments {
 		if !bytes.Equal(c, commitments[i]) {
-			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name, transport.ErrForged)
+			return fmt.Errorf("%s has committed to another share of the schedule's seed than before: %w", network.Owners[i].Name,
+				transport.ErrForged)
 		}
 	}
 	shares, err := s.meet(ctx, node, transport.Show, s.place.Share[:])
@@ -550,11 +559,13 @@ func (s *session) begin() (err error) {
 	}
 	s.Info.Network = s.networkName()
 	if !s.Info.Lab {
-		if err := newfile.Replace(filepath.Join(s.o.Dir, runlog.TokenFile), 0o600, []byte(ledger.NewToken()+"\n")); err != nil {
+		if err := newfile.Replace(filepath.Join(s.o.Dir, runlog.TokenFile), 0o600,
+			[]byte(ledger.NewToken()+"\n")); err != nil {
 			return err
 		}
 	}
-	if err := newfile.JSON(filepath.Join(s.o.Dir, runlog.ScheduleFile), "", s.plan.Schedule); err != nil { // Verify needs it
+	// Verify needs it
+	if err := newfile.JSON(filepath.Join(s.o.Dir, runlog.ScheduleFile), "", s.plan.Schedule); err != nil {
 		return err
 	}
 	if err := s.agreed.Write(s.o.Dir); err != nil {
@@ -643,7 +654,8 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 		if what == transport.Show {
 			lacks = "%s has come, and does not show its share of the schedule's seed"
 		}
-		return nil, fmt.Errorf("after %v "+lacks+"; no row was accessed. Start again with the same --dir to go on waiting", s.o.Join, names)
+		return nil, fmt.Errorf("after %v "+lacks+"; no row was accessed. Start again with the same --dir to go on waiting",
+			s.o.Join, names)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("after %v the hub does not answer, so who has come is not known; no row was accessed. Start again with the same --dir to go on waiting (%w)", s.o.Join, err)
 	case errors.Is(err, transport.ErrElsewhere):
@@ -687,7 +699,8 @@ func (s *session) notBehind(ctx context.Context, node *transport.Node, j *runlog
 }
 
 // train runs the owner's activations.
-func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle, j *runlog.Journal) ([]float64, error) {
+func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Oracle,
+	j *runlog.Journal) ([]float64, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	reach, over, err := s.startReach(ctx, stop, j.Charged())
@@ -696,12 +709,14 @@ func (s *session) train(ctx context.Context, node *transport.Node, o oracle.Orac
 	}
 	node.Charged = reach.charged
 	done := 0
-	x, err := s.Job.Owner.Method.(gossip.Method).Run(ctx, gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective, func(int, func([]float64)) {
-		done++
-		if s.o.Progress != nil {
-			s.o.Progress(Activations, done, s.Job.Owner.Activations)
-		}
-	})
+	x, err := s.Job.Owner.Method.(gossip.Method).Run(ctx,
+		gossip.Node{Schedule: s.plan.Schedule, Index: s.c.Owner, Mixer: node}, o, s.Job.Objective,
+		func(int, func([]float64)) {
+			done++
+			if s.o.Progress != nil {
+				s.o.Progress(Activations, done, s.Job.Owner.Activations)
+			}
+		})
 	cause := context.Cause(ctx)
 	stop(nil)
 	<-over
@@ -730,7 +745,8 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 	s.crash("shared")
 	found := slices.DeleteFunc(slices.Clone(models), func(m []float64) bool { return m == nil })
 	if len(found) < len(models) && s.o.Notice != nil {
-		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found), len(models)))
+		s.o.Notice(fmt.Sprintf("the model is the mean of %d owners' of %d: the others did not end in time", len(found),
+			len(models)))
 	}
 	s.Result().Owners = len(found)
 	rec, err := s.keeper.Finish(ctx, gossip.Mean(found), s.Job.Owner.Activations, method.Done.String(), seconds)
@@ -744,7 +760,8 @@ func (s *session) finish(ctx context.Context, node *transport.Node, x []float64,
 
 // summary returns the result of a finished run.
 func (s *session) summary(rec *runlog.Record) *Result {
-	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
+	r := &Result{Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps,
+		Noise: s.Info.NoiseMultiplier, Models: s.Info.Result.Owners, Seconds: s.Info.Result.TrainSeconds}
 	if !s.Info.Off {
 		epsilon := s.Job.Cost(rec.Event())
 		r.Epsilon, r.Delta, r.Adjacency = &epsilon, s.Info.Budget.Delta, s.Info.Budget.Adjacency.String()

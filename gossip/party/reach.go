@@ -39,7 +39,8 @@ const (
 // has taken over the run.
 func (s *session) startReach(ctx context.Context, stop func(error), batches int) (*reacher, <-chan struct{}, error) {
 	r := &reacher{
-		record: s.keeper.Reach, plan: s.Job.Plan, activations: s.Job.Owner.Activations, wake: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		record: s.keeper.Reach, plan: s.Job.Plan, activations: s.Job.Owner.Activations, wake: make(chan struct{}, 1),
+		more: make(chan struct{}, 1),
 	}
 	over := make(chan struct{})
 	if s.Info.Lab {

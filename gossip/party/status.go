@@ -51,7 +51,8 @@ func ReadStatus(dir string) (*Status, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Status{fmt.Sprintf("%d owners who add up", facts.Owners), info.ID, info.Status, len(rec.Steps), info.MaxSteps, facts.Dim, Steps}, nil
+		return &Status{fmt.Sprintf("%d owners who add up", facts.Owners), info.ID, info.Status, len(rec.Steps), info.MaxSteps,
+			facts.Dim, Steps}, nil
 	}
 	if info.Network == "" {
 		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
@@ -74,7 +75,8 @@ var Stages = []string{"not seen", "has come", "training", "done"}
 
 // ReadPresence asks the hub, at url or the network's own, which owners have joined a training of dim
 // parameters and which have filled their storage.
-func ReadPresence(ctx context.Context, credentials string, dim int, url string) (all []Presence, full []string, err error) {
+func ReadPresence(ctx context.Context, credentials string, dim int,
+	url string) (all []Presence, full []string, err error) {
 	c, err := transport.ReadCredentials(credentials)
 	if err != nil {
 		return nil, nil, &run.InputError{Err: err}

@@ -29,7 +29,8 @@ func limitsOf(p *netplan.Plan) *transport.Limits {
 	}
 	batches, numbers := j.SumSizes()
 	return &transport.Limits{Dim: j.Facts.Dim, Sums: &transport.SumLimits{
-		Attempts: batches + j.Sum.Retries + 2, Sums: mostSums, Numbers: numbers, // the sum that ends a run may be given up once
+		// the sum that ends a run may be given up once
+		Attempts: batches + j.Sum.Retries + 2, Sums: mostSums, Numbers: numbers,
 	}}
 }
 
@@ -48,8 +49,8 @@ func (s *session) fits() error {
 	return nil
 }
 
-// sum is the owner's run in a network whose owners add up masked sums. It is a run like those of sotto fit, whose oracle adds up its parts
-// with the others' (package pool). After a crash the same command continues it.
+// sum is the owner's run in a network whose owners add up masked sums. It is a run like those of sotto fit, whose
+// oracle adds up its parts with the others' (package pool). After a crash the same command continues it.
 func (s *session) sum(ctx context.Context, begun bool) (*Result, error) {
 	start := time.Now()
 	if s.o.Dir == "" {
@@ -134,7 +135,8 @@ func (o *owners) close() {
 	}
 }
 
-// sayBehind tells the others, who wait all the same, that this owner has an older ledger or directory than they have seen.
+// sayBehind tells the others, who wait all the same, that this owner has an older ledger or directory than they have
+// seen.
 func (o *owners) sayBehind(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, sayAfter)
 	defer cancel()
@@ -143,7 +145,8 @@ func (o *owners) sayBehind(ctx context.Context) {
 	}
 }
 
-// Come implements run.Owners. Once this owner has come, the others may reserve their budgets, so its ledger must admit its plan first.
+// Come implements run.Owners. Once this owner has come, the others may reserve their budgets, so its ledger must admit
+// its plan first.
 func (o *owners) Come(ctx context.Context) error {
 	check := run.NewSession(o.Job, run.Env{Notice: o.o.Notice}, o.o.Dir, false)
 	if err := errors.Join(check.Admits(ctx, o.networkName()), check.Close()); err != nil {
@@ -178,7 +181,8 @@ func (o *owners) Ready(ctx context.Context) error {
 // Pool implements run.Owners.
 func (o *owners) Pool(at run.PoolState) (run.Pool, error) {
 	return pool.Open(pool.Options{
-		Store: o.node.Store, Credentials: o.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: o.Job.Sum.Retries, Waiting: o.waiting, Charged: at.Charged, Released: at.Released,
+		Store: o.node.Store, Credentials: o.c, Disk: at.Disk, Path: at.Path, Run: at.Run, Retries: o.Job.Sum.Retries,
+		Waiting: o.waiting, Charged: at.Charged, Released: at.Released,
 	})
 }
 
@@ -202,7 +206,8 @@ func (s *session) finishedSum(ctx context.Context) (*Result, error) {
 	if err != nil || info.Status != runlog.Finished {
 		return nil, err
 	}
-	if s.Info, err = run.Resume(ctx, s.o.Dir, run.Env{Version: s.o.Version, Ledger: s.plan.Spec.Ledger, Report: s.o.Report, Notice: s.o.Notice}); err != nil {
+	if s.Info, err = run.Resume(ctx, s.o.Dir,
+		run.Env{Version: s.o.Version, Ledger: s.plan.Spec.Ledger, Report: s.o.Report, Notice: s.o.Notice}); err != nil {
 		return nil, err
 	}
 	return s.sumSummary(0)
@@ -216,8 +221,10 @@ func (s *session) sumSummary(seconds float64) (*Result, error) {
 	}
 	n := s.Job.Sum
 	r := &Result{
-		Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier, Models: len(n.Names), Seconds: seconds,
-		Delta: s.Info.Budget.Delta, Adjacency: s.Info.Budget.Adjacency.String(), Aborted: rec.Charged() - rec.Released, Committed: rec.Released,
+		Dir: s.o.Dir, Run: s.Info.ID, Owner: s.c.Name(), Activations: s.Info.Result.Steps, Noise: s.Info.NoiseMultiplier,
+		Models: len(n.Names), Seconds: seconds,
+		Delta: s.Info.Budget.Delta, Adjacency: s.Info.Budget.Adjacency.String(), Aborted: rec.Charged() - rec.Released,
+		Committed: rec.Released,
 	}
 	r.Epsilon, r.Alone, r.colluders = new(s.Job.Cost(s.Job.Plan)), new(s.Job.Alone()), n.Colluders
 	r.steps, r.outcome = s.Info.MaxSteps, s.Info.Result.Outcome
@@ -231,7 +238,9 @@ func (r *Result) sumText(w io.Writer) {
 	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(*r.Alone, 5), text.AgainstAll)
 	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps of %d\n", r.Committed, r.Aborted, r.Activations, r.steps)
 	if r.Activations < r.steps {
-		fmt.Fprintf(w, "Outcome    %s: owners were missing more often than `retries` allows; the model is that of the steps made\n", r.outcome)
+		fmt.Fprintf(w,
+			"Outcome    %s: owners were missing more often than `retries` allows; the model is that of the steps made\n",
+			r.outcome)
 	}
 	fmt.Fprintf(w, "Model      %s, of the rows of %d owners\n", r.Dir, r.Models)
 	fmt.Fprintf(w, "Time       %.2f s\n", r.Seconds)

@@ -64,7 +64,8 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 		return nil, err
 	}
 	v.Charged(plan, planErr, steps, m.NoiseMultiplier())
-	v.Say("journal", head.Run == v.Info.ID && head.Dim == v.Job.Facts.Dim, "%s is that of run %s, of owner %d with vectors of %d numbers", runlog.JournalFile, head.Run, head.Owner+1, head.Dim)
+	v.Say("journal", head.Run == v.Info.ID && head.Dim == v.Job.Facts.Dim,
+		"%s is that of run %s, of owner %d with vectors of %d numbers", runlog.JournalFile, head.Run, head.Owner+1, head.Dim)
 	if err := sent(ctx, v, m, at, journal); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,8 @@ func ReadSchedule(dir string) (*gossip.Schedule, error) {
 }
 
 // sent checks that each published vector follows from what was charged and from what peers sent.
-func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node, journal *runlog.JournalReader) error {
+func sent(ctx context.Context, v *run.Verification, m gossip.Method, at gossip.Node,
+	journal *runlog.JournalReader) error {
 	past := &past{Replay: transport.Replay{Journal: journal, Same: v.Near}}
 	at.Mixer = past
 	x, err := m.Run(ctx, at, past.Oracle(v.Job.Facts, nil, nil), v.Job.Objective, nil)
@@ -123,7 +125,8 @@ func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64)
 	case !held.Done:
 		return fmt.Errorf("round %d: %s does not hold how it ended", act.T, runlog.JournalFile)
 	case len(held.Committed) != len(act.Peers):
-		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", act.T, runlog.JournalFile, len(held.Committed), len(act.Peers))
+		return fmt.Errorf("round %d: %s holds %d exchanges; the schedule has %d", act.T, runlog.JournalFile,
+			len(held.Committed), len(act.Peers))
 	}
 	p.activations++
 	return nil
@@ -143,7 +146,8 @@ func outcome(v *run.Verification, x []float64, owners int) error {
 			detail = "found a run that diverged; the owner's own parameters are finite"
 		}
 	case r.Outcome != method.Done.String() || !finite:
-		holds, detail = false, fmt.Sprintf("found %q beside a model; the owner's own parameters are finite: %v", r.Outcome, finite)
+		holds, detail = false,
+			fmt.Sprintf("found %q beside a model; the owner's own parameters are finite: %v", r.Outcome, finite)
 	case r.Owners == 1:
 		file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 		if err != nil {

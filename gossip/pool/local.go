@@ -10,8 +10,8 @@ import (
 	"github.com/sottodp/sotto/oracle/private"
 )
 
-// A Local adds up the parts of owners that are goroutines of one process, without masks: for simulations, whose process holds the rows
-// of all owners anyway. The owners end together: if one ends, Close lets the others go.
+// A Local adds up the parts of owners that are goroutines of one process, without masks: for simulations, whose process
+// holds the rows of all owners anyway. The owners end together: if one ends, Close lets the others go.
 type Local struct {
 	mu    sync.Mutex
 	turn  *sync.Cond
@@ -67,7 +67,8 @@ type member struct{ *Local }
 func (m member) Meet(ctx context.Context) (bool, error) { return false, ctx.Err() }
 
 // Sum implements private.Pool.
-func (m member) Sum(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
+func (m member) Sum(ctx context.Context, asked [sha256.Size]byte, n int,
+	part func() ([]int64, error)) ([]int64, error) {
 	v, err := part()
 	if err == nil && len(v) != n {
 		err = fmt.Errorf("pool: a part of %d numbers; asked were %d", len(v), n)

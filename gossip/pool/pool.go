@@ -1,9 +1,11 @@
-// Package pool adds up what the owners of a network mask, over its store, so that nobody reads more than the sum (network.mode: sum). Owners
-// need not trust the store or the hub that adds: masks hide each part, and an owner takes no sum whose owners did not all sign the same
-// context. What an owner masked is in its journal before it is in the store, and is never masked again.
+// Package pool adds up what the owners of a network mask, over its store, so that nobody reads more than the sum
+// (network.mode: sum). Owners need not trust the store or the hub that adds: masks hide each part, and an owner takes
+// no sum whose owners did not all sign the same context. What an owner masked is in its journal before it is in the
+// store, and is never masked again.
 //
-// An owner waits for the others as long as it takes: a sum needs all of them, and giving an attempt up does not bring one back. Only an
-// owner that cannot make its part asks for the end. So how long an owner computes, which depends on its rows, ends nothing (R22).
+// An owner waits for the others as long as it takes: a sum needs all of them, and giving an attempt up does not bring
+// one back. Only an owner that cannot make its part asks for the end. So how long an owner computes, which depends on
+// its rows, ends nothing (R22).
 package pool
 
 import (
@@ -42,21 +44,23 @@ type Options struct {
 // ErrBehind says that a journal is older than what its owner has stored.
 var ErrBehind = errors.New("the journal is older than what its owner has stored; restore the run directory as it was last written, or begin another run")
 
-// A Pool is one owner's private.Pool. After an error other than private.ErrGivenUp it returns that error. It is not safe for concurrent use.
+// A Pool is one owner's private.Pool. After an error other than private.ErrGivenUp it returns that error. It is not
+// safe for concurrent use.
 type Pool struct {
 	Options
 	network *transport.Network
 	config  transport.Config
 	journal *runlog.Sums
 
-	attempt    int // the current one; -1: none yet
-	sum        int // the next one of it
-	open       bool
-	present    [sha256.Size]byte // hash of the list of presences
-	session    *mask.Session     // nil if another process has met in this attempt
-	charged    int
-	givenUp    int    // attempts before the current one, or with it if it is over
-	lacks      string // the owner that ended the last one: it asked for that, or its part is missing; where this process has read of it
+	attempt int // the current one; -1: none yet
+	sum     int // the next one of it
+	open    bool
+	present [sha256.Size]byte // hash of the list of presences
+	session *mask.Session     // nil if another process has met in this attempt
+	charged int
+	givenUp int // attempts before the current one, or with it if it is over
+	// the owner that ended the last one: it asked for that, or its part is missing; where this process has read of it
+	lacks      string
 	transcript [sha256.Size]byte
 	failed     error
 	values     []int64
@@ -77,7 +81,8 @@ func Open(o Options) (*Pool, error) {
 	if p.config, err = p.network.Config(); err != nil {
 		return nil, err
 	}
-	head := runlog.SumsHead{Run: o.Run, Config: hex.EncodeToString(p.config[:]), Owner: o.Credentials.Owner, Owners: len(p.network.Owners)}
+	head := runlog.SumsHead{Run: o.Run, Config: hex.EncodeToString(p.config[:]), Owner: o.Credentials.Owner,
+		Owners: len(p.network.Owners)}
 	if p.journal, err = o.Disk.OpenSums(o.Path, head); err != nil {
 		return nil, err
 	}
@@ -90,7 +95,8 @@ func Open(o Options) (*Pool, error) {
 			p.givenUp++
 		case len(a.Totals) == 0:
 			p.Close()
-			return nil, fmt.Errorf("%s: found the sums of %d batches, and the run has released %d: %w", o.Path, released, o.Released, ErrBehind)
+			return nil, fmt.Errorf("%s: found the sums of %d batches, and the run has released %d: %w", o.Path, released,
+				o.Released, ErrBehind)
 		default:
 			released++
 		}
@@ -125,13 +131,15 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 			if p.lacks != "" {
 				last = ", the last because of " + p.lacks
 			}
-			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may%s: %w", p.givenUp, p.Retries, last, privacy.ErrExhausted)
+			return false, fmt.Errorf("pool: the owners have given up %d attempts of %d that they may%s: %w", p.givenUp,
+				p.Retries, last, privacy.ErrExhausted)
 		}
 		p.attempt++
 		a := p.journal.Of(p.attempt)
 		if masked := len(a.Parts) > 0; masked && (!a.GivenUp || len(a.Totals) > 0 || p.charged < a.Parts[0].Charged) {
-			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again then. An
-			// attempt that was given up after some of its sums is gone through again: the batch goes on at the sum after those.
+			// The charge may have been lost with the end of the run's log. What was masked was charged, so it is charged again
+			// then. An attempt that was given up after some of its sums is gone through again: the batch goes on at the sum
+			// after those.
 			if held = p.charged >= a.Parts[0].Charged; !held {
 				p.charged++
 			}
@@ -153,10 +161,10 @@ func (p *Pool) meet(ctx context.Context) (held bool, err error) {
 	}
 }
 
-// End compares all totals with what the hub has shown the other owners, by a sum of no numbers: the digest of its context covers the
-// transcript. Nothing is masked, so nothing is charged, and a process whose key is lost goes on with the attempt. An owner calls it when its
-// run asks for no more sums, also because all retries are used up, and repeats it after a crash. An error that names owners says that the
-// hub has shown them other totals.
+// End compares all totals with what the hub has shown the other owners, by a sum of no numbers: the digest of its
+// context covers the transcript. Nothing is masked, so nothing is charged, and a process whose key is lost goes on with
+// the attempt. An owner calls it when its run asks for no more sums, also because all retries are used up, and repeats
+// it after a crash. An error that names owners says that the hub has shown them other totals.
 func (p *Pool) End(ctx context.Context) error {
 	if p.failed != nil && !errors.Is(p.failed, privacy.ErrExhausted) {
 		return p.failed
@@ -175,7 +183,8 @@ func (p *Pool) end(ctx context.Context) error {
 	if l := p.network.Limits; l != nil && l.Sums != nil {
 		stored = l.Sums.MostAttempts()
 	}
-	for p.givenUp <= p.Retries+1 || p.attempt+1 < stored { // Retries+1: one more than is left to a run whose retries are used up
+	// Retries+1: one more than is left to a run whose retries are used up
+	for p.givenUp <= p.Retries+1 || p.attempt+1 < stored {
 		p.open, p.session, p.sum = false, nil, 0
 		p.attempt++
 		a := p.journal.Of(p.attempt)
@@ -202,8 +211,8 @@ func (p *Pool) end(ctx context.Context) error {
 	return fmt.Errorf("pool: the owners have given up %d attempts, and could not compare their last sum; nothing is left to charge. Ask who runs the hub", p.givenUp)
 }
 
-// arrive meets in an attempt of which the journal has no part. It reports false if the owners have given the attempt up. A process that masks
-// needs the key of its presence; one whose key is lost asks for the end.
+// arrive meets in an attempt of which the journal has no part. It reports false if the owners have given the attempt
+// up. A process that masks needs the key of its presence; one whose key is lost asks for the end.
 func (p *Pool) arrive(ctx context.Context, masks bool) (bool, error) {
 	owner := p.Credentials.Owner
 	key, err := mask.NewKey()
@@ -333,7 +342,8 @@ func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part fun
 	if ok, err := transport.PutPart(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum, r.Digest, b); err != nil {
 		return nil, err
 	} else if !ok {
-		return nil, fmt.Errorf("%s: the store has another part of sum %d of attempt %d: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)
+		return nil, fmt.Errorf("%s: the store has another part of sum %d of attempt %d: %w", p.Path, p.sum+1, p.attempt+1,
+			ErrBehind)
 	}
 	return p.outcome(ctx, r, b)
 }
@@ -391,7 +401,8 @@ func (p *Pool) outcome(ctx context.Context, r *runlog.SumsPart, numbers []byte) 
 		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.lacks, private.ErrGivenUp)
 	}
 	if r == nil || o.Claims[p.Credentials.Owner].Hash != sha256.Sum256(numbers) {
-		return nil, fmt.Errorf("%s: sum %d of attempt %d has another part of this owner: %w", p.Path, p.sum+1, p.attempt+1, ErrBehind)
+		return nil, fmt.Errorf("%s: sum %d of attempt %d has another part of this owner: %w", p.Path, p.sum+1, p.attempt+1,
+			ErrBehind)
 	}
 	var others []string
 	for i, c := range o.Claims {

@@ -18,9 +18,9 @@ type Added struct {
 	Sums     int // that at least two of the journals have
 }
 
-// Verify compares the journals of sums in the run directories of owners of one network, and, where those of all owners are there, adds
-// up their parts again. It needs no keys: parts are masked, and masks cancel in the sum. An error names the directory and the sum that
-// does not fit.
+// Verify compares the journals of sums in the run directories of owners of one network, and, where those of all owners
+// are there, adds up their parts again. It needs no keys: parts are masked, and masks cancel in the sum. An error names
+// the directory and the sum that does not fit.
 func Verify(dirs ...string) (*Added, error) {
 	out := &Added{Owners: len(dirs)}
 	var all []*runlog.Sums
@@ -81,7 +81,8 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 			if parts = append(parts, b); len(parts) == 1 {
 				digest, masked = a.Parts[sum].Digest, dirs[j]
 			} else if a.Parts[sum].Digest != digest {
-				return fmt.Errorf("%s: sum %d of attempt %d has a part in another context than in %s", dirs[j], sum+1, attempt+1, masked)
+				return fmt.Errorf("%s: sum %d of attempt %d has a part in another context than in %s", dirs[j], sum+1, attempt+1,
+					masked)
 			}
 		} else {
 			missing = append(missing, dirs[j])
@@ -106,17 +107,20 @@ func (out *Added) add(all []*runlog.Sums, dirs []string, attempt, sum int) error
 		return nil
 	}
 	if missing != nil {
-		return fmt.Errorf("%s: its part of sum %d of attempt %d is missing; all owners' parts were in that sum", strings.Join(missing, ", "), sum+1, attempt+1)
+		return fmt.Errorf("%s: its part of sum %d of attempt %d is missing; all owners' parts were in that sum",
+			strings.Join(missing, ", "), sum+1, attempt+1)
 	}
 	again := make([]int64, len(total)/8)
 	for _, b := range parts {
 		if len(b) != len(total) {
-			return fmt.Errorf("%s: sum %d of attempt %d has a part of another length", strings.Join(dirs, ", "), sum+1, attempt+1)
+			return fmt.Errorf("%s: sum %d of attempt %d has a part of another length", strings.Join(dirs, ", "), sum+1,
+				attempt+1)
 		}
 		runlog.AddNumbers(again, b)
 	}
 	if !bytes.Equal(runlog.Numbers(again), total) {
-		return fmt.Errorf("%s: sum %d of attempt %d is not that of the %d parts in these journals", strings.Join(dirs, ", "), sum+1, attempt+1, len(parts))
+		return fmt.Errorf("%s: sum %d of attempt %d is not that of the %d parts in these journals", strings.Join(dirs, ", "),
+			sum+1, attempt+1, len(parts))
 	}
 	return nil
 }

@@ -123,7 +123,8 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 	var methods []gossip.Method
 	var oracles []oracle.Oracle
 	for i, o := range p.Owners {
-		t := run.Trainer{Job: jobs[i], Table: tables[i], Meter: meters[i], Streams: jobs[i].Streams(), Journal: run.NopJournal{}}
+		t := run.Trainer{Job: jobs[i], Table: tables[i], Meter: meters[i], Streams: jobs[i].Streams(),
+			Journal: run.NopJournal{}}
 		asked, err := t.Open()
 		if err != nil {
 			return nil, err
@@ -132,18 +133,20 @@ func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
 		methods, oracles = append(methods, o.Method), append(oracles, asked)
 	}
 	start := time.Now()
-	nodes, err := gossip.Train(ctx, p.Schedule, gossip.NewLocal(p.Schedule.Graph), methods, oracles, p.Job.Objective, func(node int) gossip.Watch {
-		if node != 0 || env.Progress == nil {
-			return nil
-		}
-		return func(t int, _ func([]float64)) { env.Progress(t+1, p.Schedule.Rounds) }
-	})
+	nodes, err := gossip.Train(ctx, p.Schedule, gossip.NewLocal(p.Schedule.Graph), methods, oracles, p.Job.Objective,
+		func(node int) gossip.Watch {
+			if node != 0 || env.Progress == nil {
+				return nil
+			}
+			return func(t int, _ func([]float64)) { env.Progress(t+1, p.Schedule.Rounds) }
+		})
 	if err != nil {
 		return nil, err
 	}
 	for i, o := range p.Owners {
 		if meters[i].charged != o.Activations {
-			return nil, fmt.Errorf("simulate: %s was charged %d times for %d activations", o.Name, meters[i].charged, o.Activations)
+			return nil, fmt.Errorf("simulate: %s was charged %d times for %d activations", o.Name, meters[i].charged,
+				o.Activations)
 		}
 	}
 	return p.Result(id, nodes, test, time.Since(start).Seconds())
@@ -188,20 +191,24 @@ func (p *Plan) train(ctx context.Context, owner int, table *data.Table, local *p
 	if err != nil {
 		return nil, err
 	}
-	t := run.Trainer{Job: j, Table: table, Meter: meter, Streams: j.Streams(), Journal: run.NopJournal{}, Pool: local.Owner()}
+	t := run.Trainer{Job: j, Table: table, Meter: meter, Streams: j.Streams(), Journal: run.NopJournal{},
+		Pool: local.Owner()}
 	return t.Model(ctx, run.Guarantee{Budget: p.Spec.Privacy.Budget(), Unit: j.Schema.Unit, Dataset: j.Schema.Dataset})
 }
 
-// SumResult returns the result of owners who add up their sums, which gave all of them that model and took so many seconds.
+// SumResult returns the result of owners who add up their sums, which gave all of them that model and took so many
+// seconds.
 func (p *Plan) SumResult(id string, file *model.File, test *data.Table, seconds float64) (*Result, error) {
 	r := p.result(id, seconds)
 	s := p.Job.Sum
 	r.Notice, r.Rounds, r.Share, r.W = sumNotice, method.MaxSteps(p.Job.Method), 1, file.W
 	r.PerSecond = float64(r.Rounds) / r.Seconds
 	epsilon := p.Job.Cost(p.Job.Plan)
-	r.Sum = &SumResult{Colluders: s.Colluders, Retries: s.Retries, Noise: method.NoiseMultiplier(p.Job.Method), Epsilon: epsilon, Alone: p.Job.Alone()}
+	r.Sum = &SumResult{Colluders: s.Colluders, Retries: s.Retries, Noise: method.NoiseMultiplier(p.Job.Method),
+		Epsilon: epsilon, Alone: p.Job.Alone()}
 	for i, name := range s.Names {
-		r.Owners = append(r.Owners, OwnerResult{Name: name, Rows: s.Rows[i], Activations: r.Rounds, Noise: r.Sum.Noise, Epsilon: &epsilon})
+		r.Owners = append(r.Owners,
+			OwnerResult{Name: name, Rows: s.Rows[i], Activations: r.Rounds, Noise: r.Sum.Noise, Epsilon: &epsilon})
 	}
 	if test == nil {
 		return r, nil
@@ -215,8 +222,9 @@ func (p *Plan) SumResult(id string, file *model.File, test *data.Table, seconds 
 
 // result is what every result has.
 func (p *Plan) result(id string, seconds float64) *Result {
-	return &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName, Adjacency: p.Job.Facts.Adjacency,
-		Delta: p.Spec.Privacy.Budget().Delta, Off: p.Spec.Privacy.Off, Seconds: seconds, Notice: notice}
+	return &Result{ID: id, Unit: p.Job.Schema.Unit, UnitRows: p.Job.Schema.UnitRows, Method: p.MethodName,
+		Adjacency: p.Job.Facts.Adjacency,
+		Delta:     p.Spec.Privacy.Budget().Delta, Off: p.Spec.Privacy.Off, Seconds: seconds, Notice: notice}
 }
 
 // Result returns the result of a training that gave each owner these parameters and took that many
@@ -286,7 +294,8 @@ func (c *counter) Charge(e privacy.Event) error {
 
 // Tables reads the rows and gives each owner its own; test is nil if the spec has none. Tables records
 // the accesses in the ledger for that run, with that reason; void ends the guarantee of protected rows.
-func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice func(string)) (tables []*data.Table, test *data.Table, err error) {
+func (p *Plan) Tables(ctx context.Context, id, why string, void bool,
+	notice func(string)) (tables []*data.Table, test *data.Table, err error) {
 	opened, err := p.open(ctx, why, void, notice)
 	if err != nil {
 		return nil, nil, err
@@ -305,7 +314,8 @@ func (p *Plan) Tables(ctx context.Context, id, why string, void bool, notice fun
 }
 
 // open opens the files of the owners, or the file of all, and last the test rows, if the spec has any.
-func (p *Plan) open(ctx context.Context, why string, void bool, notice func(string)) (opened []*access.Opened, err error) {
+func (p *Plan) open(ctx context.Context, why string, void bool,
+	notice func(string)) (opened []*access.Opened, err error) {
 	gate, err := run.Gate(ctx, p.Spec.Ledger, false, notice)
 	if err != nil {
 		return nil, err

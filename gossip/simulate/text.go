@@ -25,7 +25,8 @@ func (r *Result) Text(w io.Writer) {
 	}
 	most := 0.0
 	for _, o := range r.Owners {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Activations, o.Noise, number(o.Epsilon, "%.4f"), number(o.Test, "%.4f"))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4g\t%s\t%s\n", o.Name, o.Rows, o.Activations, o.Noise, number(o.Epsilon, "%.4f"),
+			number(o.Test, "%.4f"))
 		if o.Epsilon != nil {
 			most = max(most, *o.Epsilon)
 		}
@@ -35,13 +36,15 @@ func (r *Result) Text(w io.Writer) {
 	if r.Off {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %v, %v, for any %s against all owners but its own\n", chart.AtMost(most, 5), r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %v, %v, for any %s against all owners but its own\n", chart.AtMost(most, 5),
+			r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 		if r.UnitRows > 0 { // R22
 			fmt.Fprintf(w, "           The ε of owners add up for a %s who has rows at several\n", r.Unit)
 		}
 	}
 	r.testText(w, "the mean of all owners' models")
-	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n", r.Rounds, r.Method, r.Share, r.Beta)
+	fmt.Fprintf(w, "Rounds     %d of %s, %.3g of the owners in each; disagreement falls by a factor of %.3g a round\n",
+		r.Rounds, r.Method, r.Share, r.Beta)
 	fmt.Fprintf(w, "Time       %.2f s, %.0f rounds a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Notice, 100))
 }
 

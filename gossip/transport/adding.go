@@ -33,7 +33,9 @@ func startAdding(nc *nats.Conn, n *Network) (*adding, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	h := &adding{stop: stop}
-	a := &Adder{Store: store, Network: n, Config: config, Notice: h.tell, Forget: func(ctx context.Context) error { return forget(ctx, js, n) }}
+	a := &Adder{Store: store, Network: n, Config: config, Notice: h.tell, Forget: func(ctx context.Context) error {
+		return forget(ctx, js, n)
+	}}
 	h.ended.Go(func() {
 		for ctx.Err() == nil {
 			if err := a.Run(ctx); ctx.Err() == nil {

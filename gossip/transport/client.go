@@ -20,14 +20,15 @@ type Client struct {
 	n    *Network
 	live news // heard, and not awaited yet
 
-	// stored says that this owner has stored a presence since it connected. The hub's answers to it and to what follows come later, so they are
-	// announced. A part may be one that an earlier process stored, and the hub has deleted.
+	// stored says that this owner has stored a presence since it connected. The hub's answers to it and to what follows
+	// come later, so they are announced. A part may be one that an earlier process stored, and the hub has deleted.
 	stored atomic.Bool
 }
 
 // Times of a client.
 const (
-	askAgain  = 2 * time.Second  // without an answer of the hub, and longer for what takes long at slowLink; then twice as long, up to
+	// without an answer of the hub, and longer for what takes long at slowLink; then twice as long, up to
+	askAgain  = 2 * time.Second
 	lastAgain = 32 * time.Second // so that a long answer comes over a slow link, too
 	reconnect = 200 * time.Millisecond
 	firstLook = 200 * time.Millisecond // at the store for what was not heard; then twice as long each time, up to
@@ -35,7 +36,8 @@ const (
 	rareLook  = 20 * time.Second // where the hub's announcement is to come
 )
 
-// slowLink is that of an owner, in bytes a second, whose messages are not sent a second time while they are on their way.
+// slowLink is that of an owner, in bytes a second, whose messages are not sent a second time while they are on their
+// way.
 const slowLink = 64 << 10
 
 // keptNews is the largest size in bytes of messages kept for later.
@@ -116,7 +118,8 @@ func (c *Client) ask(ctx context.Context, subject string, body []byte) (Answer, 
 
 // fullReasons are the server's texts when it refuses a message permanently: the store is full, and
 // nothing is ever deleted there.
-var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(), server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
+var fullReasons = []string{server.ErrMaxMsgs.Error(), server.ErrMaxBytes.Error(),
+	server.ApiErrors[server.JSStreamMessageExceedsMaximumErr].Description}
 
 // Put implements Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) ([]byte, error) {
@@ -183,9 +186,9 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 }
 
-// Await implements Store. The hub announces what it stores; now and then Await also asks the store,
-// in case an announcement was lost. A sum of many owners takes sixty messages or so, and a look is two for each owner: so where the
-// announcement is to come it asks rarely.
+// Await implements Store. The hub announces what it stores; now and then Await also asks the store, in case an
+// announcement was lost. A sum of many owners takes sixty messages or so, and a look is two for each owner: so where
+// the announcement is to come it asks rarely.
 func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
 	look := firstLook
 	for {

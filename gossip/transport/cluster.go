@@ -24,7 +24,8 @@ const startsWithin = 15 * time.Second
 // A server that never has a store says the same.
 func starts(err error) bool {
 	var refused *nats.APIError
-	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount || errors.Is(err, nats.ErrNoResponders)
+	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount ||
+		errors.Is(err, nats.ErrNoResponders)
 }
 
 // ErrAdds says why a cluster cannot replace the hub of a network.
@@ -111,7 +112,8 @@ resolver_preload {
 		return err
 	}
 	var errs []error
-	for name, text := range map[string]string{confFile: conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate, "hub-key.pem": k.Pass.Key} {
+	for name, text := range map[string]string{confFile: conf, "ca.pem": k.Network.Authority, "hub.pem": k.Pass.Certificate,
+		"hub-key.pem": k.Pass.Key} {
 		errs = append(errs, newfile.Replace(filepath.Join(dir, name), 0o600, []byte(text)))
 	}
 	return errors.Join(errs...)

@@ -36,7 +36,9 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	r, ok := c.(interface{ RegisterNkeyUser(*server.NkeyUser) error })
-	return ok && r.RegisterNkeyUser(&server.NkeyUser{Nkey: user.Subject, Account: account, Issued: user.IssuedAt, Permissions: natsPermissions(user)}) == nil
+	return ok &&
+		r.RegisterNkeyUser(&server.NkeyUser{Nkey: user.Subject, Account: account, Issued: user.IssuedAt,
+			Permissions: natsPermissions(user)}) == nil
 }
 
 // admit returns the user who connects, or why it may not connect.

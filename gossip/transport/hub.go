@@ -139,8 +139,9 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		JetStreamMaxStore: most,
 		ServerName:        "sotto", Host: o.Host, Port: port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true, WriteDeadline: 10 * time.Second,
-		TrustedOperators: []*jwt.OperatorClaims{c.operator}, AccountResolver: resolver, SystemAccount: c.system, CustomClientAuthentication: g,
-		TLS: true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
+		TrustedOperators: []*jwt.OperatorClaims{c.operator}, AccountResolver: resolver, SystemAccount: c.system,
+		CustomClientAuthentication: g,
+		TLS:                        true, TLSVerify: true, TLSConfig: secure, TLSHandshakeFirst: true, TLSTimeout: 10,
 		// Owners may connect after the streams exist: if an account's first two connections come at
 		// once, the server can lose its new directory.
 		DontListen: true,
@@ -155,7 +156,8 @@ func StartHub(ctx context.Context, k *HubKeys, o HubOptions) (*Hub, error) {
 		return nil, fmt.Errorf("the hub did not start at %s with the store in %s", at, o.Dir)
 	}
 	h := &Hub{s: s, gate: g, network: &k.Network, told: map[string]bool{}}
-	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User), nats.MaxReconnects(-1))
+	h.nc, err = nats.Connect("", nats.InProcessServer(s), nats.UserJWTAndSeed(k.Pass.JWT, k.Pass.User),
+		nats.MaxReconnects(-1))
 	if err == nil {
 		err = streams(ctx, h.nc, &k.Network, 1)
 	}
@@ -292,7 +294,8 @@ func streams(ctx context.Context, nc *nats.Conn, n *Network, replicas int) error
 		in, kind := n.pattern(s.keys, "in"), strings.SplitN(s.key, ".", 2)[0]
 		c := jetstream.StreamConfig{
 			Name: n.stream(s.key), Subjects: []string{in}, Storage: jetstream.FileStorage, Replicas: replicas,
-			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, // an append-only store: written once
+			// an append-only store: written once
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 			DenyDelete: true, DenyPurge: !s.emptied, AllowDirect: true, // owners may not purge anyway
 			RePublish: &jetstream.RePublish{Source: n.subject(kind, "in", ">"), Destination: n.subject(kind, "out", ">")},
 		}
@@ -352,11 +355,13 @@ func permissions(n *Network, owner int) jwt.Permissions {
 	read := func(kind, rest string) string { return n.reads(kind) + n.subject(kind, "in", rest) }
 	sub := jwt.Permission{Allow: append(listens(n, owner), n.inbox(owner)+".>")}
 	if n.Mode == ModeSum {
-		write := append(n.ownSubjects(owner), n.subject("sum", "in", own+".here.*"), n.subject("sum", "in", own+".stop.*.*"), n.subject("sum", "in", own+".part.*.*"))
+		write := append(n.ownSubjects(owner), n.subject("sum", "in", own+".here.*"), n.subject("sum", "in", own+".stop.*.*"),
+			n.subject("sum", "in", own+".part.*.*"))
 		if sumChunks(n.Limits.Sums.Numbers) > 1 {
 			write = append(write, n.subject("sum", "in", own+".part.*.*.*"))
 		}
-		return jwt.Permissions{Pub: jwt.Permission{Allow: append(write, read("sum", own+".>"), read("all", ">"), read("own", ">"), read("hub", "*"))}, Sub: sub}
+		return jwt.Permissions{Pub: jwt.Permission{Allow: append(write, read("sum", own+".>"), read("all", ">"),
+			read("own", ">"), read("hub", "*"))}, Sub: sub}
 	}
 	write := []string{n.subject("dec", "in", "*."+own+".*"), n.subject("dec", "in", "*.*."+own)}
 	if n.Limits == nil {
@@ -367,7 +372,8 @@ func permissions(n *Network, owner int) jwt.Permissions {
 	}
 	return jwt.Permissions{
 		Pub: jwt.Permission{Allow: append(write,
-			read("rel", own+".>"), read("rel", "*."+own+".>"), read("dec", "*."+own+".*"), read("dec", "*.*."+own), read("own", ">"),
+			read("rel", own+".>"), read("rel", "*."+own+".>"), read("dec", "*."+own+".*"), read("dec", "*.*."+own),
+			read("own", ">"),
 		)},
 		Sub: sub,
 	}
@@ -423,7 +429,8 @@ func listens(n *Network, owner int) []string {
 		return []string{n.subject("own", "out", ">"), n.subject("hub", "out", "*"), n.subject("all", "out", ">")}
 	}
 	own := fmt.Sprint(owner)
-	all := []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"), n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
+	all := []string{n.subject("rel", "out", "*."+own+".>"), n.subject("dec", "out", "*."+own+".*"),
+		n.subject("dec", "out", "*.*."+own), n.subject("own", "out", ">")}
 	if n.Limits != nil {
 		all = append(all, n.subject("hub", "out", "*"))
 	}

@@ -102,7 +102,8 @@ func (r *Request) Write(path string) error { return write(path, r) }
 func (r *Request) validate() error {
 	key, err := hex.DecodeString(r.Key)
 	signature, wrong := hex.DecodeString(r.Signature)
-	if err := errors.Join(err, wrong); err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, requestText(r.Name), signature) {
+	if err := errors.Join(err, wrong); err != nil || len(key) != ed25519.PublicKeySize ||
+		!ed25519.Verify(key, requestText(r.Name), signature) {
 		return fmt.Errorf("signature: is not that of the key for the name %q; use the file as sotto net key made it", r.Name)
 	}
 	return nil

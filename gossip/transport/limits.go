@@ -95,7 +95,8 @@ func (s *SumLimits) validate() error {
 		}
 	}
 	if n := s.attempts() * s.Sums; n > mostMessages/sumChunks(s.Numbers) {
-		return fmt.Errorf("limits.sums: found %d sums of %d numbers; their messages may be at most %d", n, s.Numbers, mostMessages)
+		return fmt.Errorf("limits.sums: found %d sums of %d numbers; their messages may be at most %d", n, s.Numbers,
+			mostMessages)
 	}
 	return nil
 }
@@ -189,7 +190,9 @@ func (n *Network) streams() (all []stream) {
 		all = append(all, stream{key: "dec", keys: "dec.>", messages: l.Rounds*len(n.pairs()) + spare, bytes: len(commit)})
 	} else {
 		for _, e := range n.pairs() {
-			all = append(all, stream{key: fmt.Sprintf("dec.%d.%d", e[0], e[1]), keys: fmt.Sprintf("dec.*.%d.%d", e[0], e[1]), messages: l.Rounds + spare, bytes: len(commit)})
+			all = append(all,
+				stream{key: fmt.Sprintf("dec.%d.%d", e[0], e[1]), keys: fmt.Sprintf("dec.*.%d.%d", e[0], e[1]),
+					messages: l.Rounds + spare, bytes: len(commit)})
 		}
 	}
 	return append(all, stream{key: "hub", keys: "hub.>", messages: len(all) + spare, bytes: wordBytes})
@@ -271,7 +274,9 @@ func (n *Network) full(key string) string {
 
 // FullStores names the owners of which the hub has said that they stored more than the training has.
 func FullStores(ctx context.Context, r Store, n *Network) (all []string, err error) {
-	err = n.fullStores(func(key string) ([]byte, error) { return r.Get(ctx, key) }, func(text string) { all = append(all, text) })
+	err = n.fullStores(func(key string) ([]byte, error) {
+		return r.Get(ctx, key)
+	}, func(text string) { all = append(all, text) })
 	if errors.Is(err, ErrNone) {
 		err = nil
 	}

@@ -48,7 +48,8 @@ func (l *natsLink) connect(ctx context.Context, c *Credentials, url string) erro
 	}
 	options = append(options,
 		nats.Name(c.Name()), nats.CustomInboxPrefix(c.Network.inbox(c.Owner)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2), nats.ReconnectBufSize(-1), nats.Timeout(5*time.Second),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2),
+		nats.ReconnectBufSize(-1), nats.Timeout(5*time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if unwelcome(err) == ErrRefused {
 				err = fmt.Errorf("%w: %w", ErrRefused, err)
@@ -69,8 +70,8 @@ func (l *natsLink) connect(ctx context.Context, c *Credentials, url string) erro
 	}
 }
 
-// unwelcome returns ErrStranger if something else than the hub answers, ErrClock if its certificate does not hold today, and ErrRefused if the hub rejects
-// this owner or its request; nil for other errors, which may be temporary.
+// unwelcome returns ErrStranger if something else than the hub answers, ErrClock if its certificate does not hold
+// today, and ErrRefused if the hub rejects this owner or its request; nil for other errors, which may be temporary.
 func unwelcome(err error) error {
 	var stranger *tls.CertificateVerificationError
 	var op *net.OpError
@@ -104,7 +105,8 @@ func (l *natsLink) Request(ctx context.Context, subject string, body []byte) (An
 	return Answer{}, !errors.Is(err, nats.ErrMaxPayload), err
 }
 
-// Subscribe implements Link. The hub knows of the subscriptions when it returns, or hears of them when the connection is there again.
+// Subscribe implements Link. The hub knows of the subscriptions when it returns, or hears of them when the connection
+// is there again.
 func (l *natsLink) Subscribe(patterns []string, hear func(subject string, body []byte)) error {
 	for _, pattern := range patterns {
 		s, err := l.nc.Subscribe(pattern, func(m *nats.Msg) { hear(m.Subject, m.Data) })

@@ -80,7 +80,8 @@ func decode(config Config, key ed25519.PublicKey, round, from, to, chunk int, v 
 		return fmt.Errorf("found %d bytes: %w", len(b), ErrForged)
 	}
 	copy(want[checksumAt:], b[checksumAt:checksumAt+4])
-	if !bytes.Equal(b[:headerBytes], want) || crc32.Checksum(b[headerBytes:], castagnoli) != binary.LittleEndian.Uint32(b[checksumAt:]) {
+	if !bytes.Equal(b[:headerBytes], want) ||
+		crc32.Checksum(b[headerBytes:], castagnoli) != binary.LittleEndian.Uint32(b[checksumAt:]) {
 		return fmt.Errorf("found another header: %w", ErrForged)
 	}
 	for i := range part {

@@ -111,13 +111,15 @@ func read(path string, v interface{ validate() error }, formats ...string) error
 	if errors.As(err, &syntax) {
 		before := b[:min(int(syntax.Offset), len(b))]
 		line := bytes.Count(before, []byte("\n")) + 1
-		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); use the whole file, as it was made", path, line, len(before)-bytes.LastIndexByte(before, '\n')-1, err)
+		return fmt.Errorf("%s:%d:%d: found damaged JSON (%w); use the whole file, as it was made", path, line,
+			len(before)-bytes.LastIndexByte(before, '\n')-1, err)
 	}
 	if !slices.Contains(formats, head.Format) {
 		return fmt.Errorf("%s: found the format %q; expected %q", path, head.Format, formats[0])
 	}
 	if err := runlog.Strict(b, v); err != nil {
-		return fmt.Errorf("%s: found other fields than %s has (%s); use the file as it was made", path, head.Format, strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("%s: found other fields than %s has (%s); use the file as it was made", path, head.Format,
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if err := v.validate(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -228,7 +230,8 @@ func (c *Credentials) validate() error {
 		}
 		return nil
 	}
-	if b, err := hex.DecodeString(c.Seed); err != nil || len(b) != ed25519.SeedSize || !c.key().Public().(ed25519.PublicKey).Equal(c.Network.key(c.Owner)) {
+	if b, err := hex.DecodeString(c.Seed); err != nil || len(b) != ed25519.SeedSize ||
+		!c.key().Public().(ed25519.PublicKey).Equal(c.Network.key(c.Owner)) {
 		return fmt.Errorf("seed: is not that of the key of %s", c.Name())
 	}
 	return nil

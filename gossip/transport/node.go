@@ -204,7 +204,8 @@ func (n *Node) within(ctx context.Context) (get func(ctx context.Context, key st
 }
 
 // collect puts a vector together from its chunks, which get fetches.
-func (n *Node) collect(ctx context.Context, round, from, to int, v []float64, get func(ctx context.Context, key string) ([]byte, error)) error {
+func (n *Node) collect(ctx context.Context, round, from, to int, v []float64,
+	get func(ctx context.Context, key string) ([]byte, error)) error {
 	for c := range chunksOf(len(v)) {
 		key := messageKey(round, from, to, c, len(v))
 		b, err := get(ctx, key)
@@ -394,7 +395,8 @@ func none(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, E
 
 // hear waits for the peer's vector or a decision, whichever is first; after a time without either
 // it returns neither. A vector that the peer did not sign counts as none.
-func (n *Node) hear(ctx context.Context, t, peer int, decision string, dim int) (theirs []float64, verdict string, err error) {
+func (n *Node) hear(ctx context.Context, t, peer int, decision string,
+	dim int) (theirs []float64, verdict string, err error) {
 	last := messageKey(t, peer, n.owner(), chunksOf(dim)-1, dim)
 	which, value, err := n.await(ctx, last, decision)
 	switch {

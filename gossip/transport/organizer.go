@@ -100,14 +100,17 @@ func NewNetworkWithKeys(hub string, requests []*Request, agreed map[string]strin
 func newNetwork(hub string, members []Member, agreed map[string]string, limits *Limits) (*Organizer, error) {
 	id := make([]byte, 8)
 	rand.Read(id)
-	o := &Organizer{Format: organizerFormat, Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Owners: members, Agreed: agreed, Limits: limits}}
+	o := &Organizer{Format: organizerFormat,
+		Network: Network{Format: networkFormat, ID: hex.EncodeToString(id), Hub: hub, Owners: members, Agreed: agreed,
+			Limits: limits}}
 	if limits != nil && limits.Sums != nil {
 		o.Network.Mode = ModeSum
 	}
 	if _, err := hubHosts(hub); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	for seed, kind := range map[*string]nkeys.PrefixByte{&o.Operator: nkeys.PrefixByteOperator, &o.Account: nkeys.PrefixByteAccount, &o.HubUser: nkeys.PrefixByteUser} {
+	for seed, kind := range map[*string]nkeys.PrefixByte{&o.Operator: nkeys.PrefixByteOperator,
+		&o.Account: nkeys.PrefixByteAccount, &o.HubUser: nkeys.PrefixByteUser} {
 		if err := newSeed(seed, kind); err != nil {
 			return nil, err
 		}
@@ -120,15 +123,17 @@ func newNetwork(hub string, members []Member, agreed map[string]string, limits *
 		return nil, err
 	}
 	ca := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "sotto network " + o.Network.ID}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign, NotAfter: time.Now().AddDate(authorityYears, 0, 0),
+		Subject: pkix.Name{CommonName: "sotto network " + o.Network.ID}, IsCA: true, BasicConstraintsValid: true,
+		MaxPathLenZero: true,
+		KeyUsage:       x509.KeyUsageCertSign, NotAfter: time.Now().AddDate(authorityYears, 0, 0),
 	}
 	if o.Network.Authority, o.Authority, err = certificate(ca, nil); err != nil {
 		return nil, err
 	}
 	for range members {
 		var keys ownerKeys
-		if err := errors.Join(newSeed(&keys.User, nkeys.PrefixByteUser), newSeed(&keys.Account, nkeys.PrefixByteAccount)); err != nil {
+		if err := errors.Join(newSeed(&keys.User, nkeys.PrefixByteUser),
+			newSeed(&keys.Account, nkeys.PrefixByteAccount)); err != nil {
 			return nil, err
 		}
 		o.Owners = append(o.Owners, keys)
@@ -178,8 +183,9 @@ func OpenOrganizer(dir, name string) (*Organizer, int, error) {
 	case err != nil:
 		return nil, 0, err
 	case !reflect.DeepEqual(public, &o.Network):
-		return nil, 0, fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); use files that sotto net init wrote together",
-			NetworkFile, public.names(), public.ID, OrganizerFile, o.Network.names(), o.Network.ID)
+		return nil, 0,
+			fmt.Errorf("--dir: found another network in %s (%s, id %s) than in %s (%s, id %s); use files that sotto net init wrote together",
+				NetworkFile, public.names(), public.ID, OrganizerFile, o.Network.names(), o.Network.ID)
 	}
 	owner := slices.IndexFunc(o.Network.Owners, func(m Member) bool { return m.Name == name })
 	if owner < 0 {
@@ -241,7 +247,8 @@ func (o *Organizer) Hub() (*HubKeys, error) {
 	ac := jwt.NewAccountClaims(register)
 	ac.Name, ac.Exports = "sotto "+o.Network.ID, exports(&o.Network)
 	ac.Limits.DisallowBearer = true
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(o.Network.streams())), Consumer: jwt.NoLimit}
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: int64(len(o.Network.streams())),
+		Consumer: jwt.NoLimit}
 	if h.Account, err = ac.Encode(operator); err != nil {
 		return nil, err
 	}
@@ -256,7 +263,8 @@ func (o *Organizer) Hub() (*HubKeys, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Pass, err = o.pass(o.Account, o.HubUser, "hub", jwt.Permissions{}, append(hosts, "localhost", "127.0.0.1", "::1"), time.Now().AddDate(authorityYears, 0, 0))
+	h.Pass, err = o.pass(o.Account, o.HubUser, "hub", jwt.Permissions{}, append(hosts, "localhost", "127.0.0.1", "::1"),
+		time.Now().AddDate(authorityYears, 0, 0))
 	return h, err
 }
 
@@ -301,7 +309,8 @@ func (o *Organizer) Revoke(owner int) error {
 }
 
 // pass makes a Pass for a connection to the hub or, if hosts are given, for the hub itself.
-func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts []string, until time.Time) (p Pass, err error) {
+func (o *Organizer) pass(account, seed, name string, may jwt.Permissions, hosts []string,
+	until time.Time) (p Pass, err error) {
 	user, err := publicName(seed)
 	if err != nil {
 		return p, err

@@ -13,8 +13,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Keys of masked sums (network.mode: sum). Owners write those that begin with sum, each its own; the hub those that begin
-// with all. Numbers are those of the attempt and of the sum within it.
+// Keys of masked sums (network.mode: sum). Owners write those that begin with sum, each its own; the hub those that
+// begin with all. Numbers are those of the attempt and of the sum within it.
 
 // PresenceKey is where an owner says that it is there for an attempt.
 func PresenceKey(owner, attempt int) string { return fmt.Sprintf("sum.%d.here.%d", owner, attempt) }
@@ -64,8 +64,8 @@ type Presence [sha256.Size]byte
 
 const presenceBytes = sha256.Size + ed25519.SignatureSize
 
-// PutStop asks for an attempt to be given up. Where the store holds something else in this owner's name, or a hub of an earlier build
-// takes no signature there, a part that is none asks for the same.
+// PutStop asks for an attempt to be given up. Where the store holds something else in this owner's name, or a hub of an
+// earlier build takes no signature there, a part that is none asks for the same.
 func PutStop(ctx context.Context, r Store, c *Credentials, config Config, attempt, sum int) error {
 	key := StopKey(c.Owner, attempt, sum)
 	value := c.Sign(config, key, nil)
@@ -124,7 +124,8 @@ func (n *Network) claim(config Config, owner, attempt, sum int, b []byte) (c Cla
 func chunk(b []byte, k int) []byte { return b[8*sumFloats*k : min(len(b), 8*sumFloats*(k+1))] }
 
 // PutPart stores an owner's masked numbers. It reports false if the store holds other ones.
-func PutPart(ctx context.Context, r Store, c *Credentials, config Config, attempt, sum int, context [sha256.Size]byte, numbers []byte) (bool, error) {
+func PutPart(ctx context.Context, r Store, c *Credentials, config Config, attempt, sum int, context [sha256.Size]byte,
+	numbers []byte) (bool, error) {
 	key := PartKey(c.Owner, attempt, sum)
 	claim := Claim{len(numbers) / 8, context, sha256.Sum256(numbers)}
 	for k := sumChunks(claim.Numbers) - 1; k >= 0; k-- {
@@ -176,7 +177,8 @@ const (
 )
 
 // ReadOutcome reads what the hub stored under an OutcomeKey.
-func ReadOutcome(ctx context.Context, r Store, n *Network, config Config, attempt, sum int, b []byte) (o Outcome, err error) {
+func ReadOutcome(ctx context.Context, r Store, n *Network, config Config, attempt, sum int,
+	b []byte) (o Outcome, err error) {
 	bad := fmt.Errorf("%s: %w", OutcomeKey(attempt, sum), ErrForged)
 	switch {
 	case len(b) == 9 && b[0] == givenUp:
@@ -204,15 +206,15 @@ func ReadOutcome(ctx context.Context, r Store, n *Network, config Config, attemp
 	return o, err
 }
 
-// An Adder is the hub's part in masked sums: it says when all owners are there, and adds up what they store. It sees only
-// what the store has, and begins where another one ended. Owners need not trust it: masks hide what it adds, and
+// An Adder is the hub's part in masked sums: it says when all owners are there, and adds up what they store. It sees
+// only what the store has, and begins where another one ended. Owners need not trust it: masks hide what it adds, and
 // what it says wrongly makes the owners' contexts differ.
 type Adder struct {
 	Store   Store
 	Network *Network
 	Config  Config
-	// Forget, if set, deletes the parts of all earlier attempts. All owners are there for the next one, so each has the outcomes of those
-	// in its journal.
+	// Forget, if set, deletes the parts of all earlier attempts. All owners are there for the next one, so each has the
+	// outcomes of those in its journal.
 	Forget func(ctx context.Context) error
 	// Notice, if set, gets why an attempt is given up, and which stops count for nothing.
 	Notice func(text string)
@@ -299,9 +301,9 @@ func (a *Adder) notice(format string, args ...any) {
 	}
 }
 
-// sum makes one sum. It reports true if the attempt is over: given up, or all owners are there for the next one. A stop at its first
-// sum ends it once another owner's part shows that it is of numbers: the sum that ends a run has none, masks nothing, and needs no key that
-// an owner could lack.
+// sum makes one sum. It reports true if the attempt is over: given up, or all owners are there for the next one. A stop
+// at its first sum ends it once another owner's part shows that it is of numbers: the sum that ends a run has none,
+// masks nothing, and needs no key that an owner could lack.
 func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error) {
 	held, err := a.Store.Get(ctx, OutcomeKey(attempt, sum))
 	if err == nil {
@@ -316,7 +318,8 @@ func (a *Adder) sum(ctx context.Context, attempt, sum int) (over bool, err error
 	most := s.most()
 	for i := range a.Network.Owners {
 		if !slices.Contains(s.parts[most], i) {
-			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners", a.name(i))
+			return true, a.giveUp(ctx, attempt, sum, i, "the part of %s has another length than those of other owners",
+				a.name(i))
 		}
 	}
 	all := runlog.Numbers(s.totals[most])

@@ -95,7 +95,8 @@ type Pairing struct {
 	n           int
 }
 
-// Add adds pairs of values that are normal with mean 0 and one variance, if they are what they should be. No value is in two pairs.
+// Add adds pairs of values that are normal with mean 0 and one variance, if they are what they should be. No value is
+// in two pairs.
 func (p *Pairing) Add(a, b []float64) {
 	for i, x := range a {
 		y := b[i]
@@ -125,8 +126,8 @@ func Kolmogorov(z []float64) float64 {
 	return min(1, 2*math.Exp(-2*n*far*far))
 }
 
-// Share returns a bound on the probability that k of n trials of probability p are as far from p·n. The trials are independent, or
-// draws without replacement.
+// Share returns a bound on the probability that k of n trials of probability p are as far from p·n. The trials are
+// independent, or draws without replacement.
 func Share(k, n int, p float64) float64 {
 	if n == 0 || p <= 0 || p >= 1 {
 		return 1
@@ -142,8 +143,8 @@ func Share(k, n int, p float64) float64 {
 	return min(1, 2*math.Exp(-float64(n)*kl))
 }
 
-// Shift is a lower bound on how many standard deviations the mean of one normal law is above that of another of the same
-// variance. It is too high with probability failure at most (PROOFS.md, gaussian).
+// Shift is a lower bound on how many standard deviations the mean of one normal law is above that of another of the
+// same variance. It is too high with probability failure at most (PROOFS.md, gaussian).
 func Shift(in, out []float64, failure float64) float64 {
 	k := len(in) + len(out) - 2
 	if len(in) == 0 || len(out) == 0 || k < 1 {

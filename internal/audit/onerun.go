@@ -2,8 +2,8 @@ package audit
 
 import "math"
 
-// A Curve bounds a mechanism's trade-off function by points (ε, δ) at which it is private, both ways round, each ε 0 or more.
-// It is weaker than the function, so a refutation of the curve refutes the function.
+// A Curve bounds a mechanism's trade-off function by points (ε, δ) at which it is private, both ways round, each ε 0 or
+// more. It is weaker than the function, so a refutation of the curve refutes the function.
 type Curve struct{ Epsilon, Delta []float64 }
 
 // least is the smallest probability that an event of probability r on one table has on its neighbor: for
@@ -17,9 +17,9 @@ func (c Curve) least(r float64) float64 {
 	return x
 }
 
-// Refuted says whether a one-run audit refutes a mechanism that is as private as c says: m records were each in or out by a fair coin of
-// its own, exactly so many of the coins were guessed from one outcome, and so many of the guesses were right. A mechanism that
-// is as private is refuted with probability failure at most (PROOFS.md, one-run).
+// Refuted says whether a one-run audit refutes a mechanism that is as private as c says: m records were each in or out
+// by a fair coin of its own, exactly so many of the coins were guessed from one outcome, and so many of the guesses
+// were right. A mechanism that is as private is refuted with probability failure at most (PROOFS.md, one-run).
 func (c Curve) Refuted(m, guesses, right int, failure float64) bool {
 	if right < 1 || guesses > m || right > guesses {
 		return false

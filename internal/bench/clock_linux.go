@@ -19,7 +19,8 @@ func cpuTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// usage is the peak memory of this process, in KiB, and its page faults. The peak in getrusage may be that of the parent.
+// usage is the peak memory of this process, in KiB, and its page faults. The peak in getrusage may be that of the
+// parent.
 func usage() (peak, faults int64) {
 	status, err := readfile.All("/proc/self/status", readfile.Short)
 	if err != nil {

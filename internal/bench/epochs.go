@@ -131,8 +131,10 @@ var (
 func train(t *data.Table, m model.Model, size, workers int, how kind, recorded bool) (*trainer, error) {
 	rows := t.Rows()
 	facts := m.Facts()
-	job := &run.Job{Model: m, Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
-		Bytes: t.Pixels != nil, NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded}}
+	job := &run.Job{Model: m,
+		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
+			Bytes: t.Pixels != nil, NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth),
+			Bounded: facts.Bounded}}
 	cfg := run.Trainer{Job: job, Table: t, Workers: workers, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
@@ -140,7 +142,8 @@ func train(t *data.Table, m model.Model, size, workers int, how kind, recorded b
 		}
 	}
 	budget := privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove}
-	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1, Gradient: method.Gradient{Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}}
+	sgd := method.SGD{Steps: 1 << 30, Rate: 0.1,
+		Gradient: method.Gradient{Clip: 0.35, Clipping: how.clip, Noise: how.noise, Batch: size}}
 	var err error
 	job.Method = sgd
 	if how.noise == 0 {
@@ -306,14 +309,16 @@ columns:
 
 // hidden is a network of 128 hidden units.
 func hidden() (model.Model, error) {
-	return model.New("mlp", model.Options{Dim: 784, Classes: 10, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
+	return model.New("mlp",
+		model.Options{Dim: 784, Classes: 10, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
 }
 
 // convolutions is the network of Opacus' example for MNIST.
 func convolutions() (model.Model, error) {
 	return model.New("cnn", model.Options{
 		Dim: 784, Classes: 10, NormBound: 1, Shape: []int{28, 28},
-		Config: model.CNN{Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2", "max 2 stride 1", "32"}},
+		Config: model.CNN{Layers: []string{"conv 16 8x8 stride 2 pad 3", "max 2 stride 1", "conv 32 4x4 stride 2",
+			"max 2 stride 1", "32"}},
 	})
 }
 
@@ -334,17 +339,20 @@ func images(r *results) error {
 	return kinds(r, 15_000, m, "cnn", "convolutions 16@8×8 and 32@4×4, pooling, dense 32", 3)
 }
 
-// kinds measures an epoch of a network on part of the 60,000 rows of MNIST, with each kind of clipping, with and without
-// noise, over an epoch of plain training: on pictures with zeros, as MNIST has them, and on rows without zeros. It keeps no
-// run log, which would hold all parameters of each step.
+// kinds measures an epoch of a network on part of the 60,000 rows of MNIST, with each kind of clipping, with and
+// without noise, over an epoch of plain training: on pictures with zeros, as MNIST has them, and on rows without zeros.
+// It keeps no run log, which would hold all parameters of each step.
 func kinds(r *results, rows int, m model.Model, name, what string, rounds int) error {
 	t, value := pictures(rows), kind{method.ByValue, 1}
-	s, err := epochs(t, m, batch, rounds, false, dpSGD, plain, value, kind{clip: method.ByGradient}, kind{clip: method.ByValue})
+	s, err := epochs(t, m, batch, rounds, false, dpSGD, plain, value, kind{clip: method.ByGradient},
+		kind{clip: method.ByValue})
 	if err != nil {
 		return err
 	}
 	all := 60_000 / float64(rows)
-	r.put("mnist_"+name+"_epoch_ms", ms(s[0])*all, fmt.Sprintf("ms, 60,000×784, %v times an epoch of %d: %s, private, Poisson batches of 256, no record", all, rows, what))
+	r.put("mnist_"+name+"_epoch_ms", ms(s[0])*all,
+		fmt.Sprintf("ms, 60,000×784, %v times an epoch of %d: %s, private, Poisson batches of 256, no record", all, rows,
+			what))
 	r.put("dp_over_sgd_"+name, s[0]/s[1], "private over plain, same batches")
 	r.put("value_over_sgd_"+name, s[2]/s[1], "the same with value clipping")
 	r.put("clip_over_sgd_"+name, s[3]/s[1], "clipped without noise over plain")
@@ -385,10 +393,12 @@ func heap() float64 {
 
 // rcv1 keeps no run log: 47,236 numbers in each step are a gigabyte in each epoch.
 func rcv1(r *results) error {
-	return shape(r, sparse(677_399, 47_236, 74), "rcv1", "rcv1", "logistic", "677,399×47,236, 74 values a row, no record", 2, 4, false)
+	return shape(r, sparse(677_399, 47_236, 74), "rcv1", "rcv1", "logistic", "677,399×47,236, 74 values a row, no record",
+		2, 4, false)
 }
 
-// wide measures a table of many more columns than a row has values: noise and steps of all parameters are most of the work.
+// wide measures a table of many more columns than a row has values: noise and steps of all parameters are most of the
+// work.
 func wide(r *results) error {
 	const rows, values = 50_000, 100
 	t := sparse(rows, 100_000, values)
@@ -400,12 +410,14 @@ func wide(r *results) error {
 	if err != nil {
 		return err
 	}
-	r.put("wide_value_ns", 1e9*s[0]/(rows*values), "ns a value, 50,000×100,000, 100 values a row, private, Poisson batches of 256, no record")
+	r.put("wide_value_ns", 1e9*s[0]/(rows*values),
+		"ns a value, 50,000×100,000, 100 values a row, private, Poisson batches of 256, no record")
 	r.put("dp_over_sgd_wide", s[0]/s[1], "private over plain")
 	return nil
 }
 
-// workers measures two workers in wall-clock time: full passes over those of one, and epochs of networks on rows without zeros.
+// workers measures two workers in wall-clock time: full passes over those of one, and epochs of networks on rows
+// without zeros.
 func workers(r *results) error {
 	cov := dense(500_000, 54, 2)
 	m, err := model.New("logistic", model.Options{Dim: 54, Classes: 2, NormBound: 1})
@@ -442,7 +454,8 @@ func workers(r *results) error {
 		s := bestWall(3, t.epoch)
 		t.close()
 		all := 60_000 / float64(n.rows)
-		r.put(n.name+"_dense_two_workers_ms", ms(s[0])*all, fmt.Sprintf("ms by the wall clock, %v times an epoch of %d rows without zeros, two workers", all, n.rows))
+		r.put(n.name+"_dense_two_workers_ms", ms(s[0])*all,
+			fmt.Sprintf("ms by the wall clock, %v times an epoch of %d rows without zeros, two workers", all, n.rows))
 	}
 	return nil
 }

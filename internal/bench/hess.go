@@ -14,8 +14,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// hessians compares a private Hessian of all rows with a gradient, and the multiply-adds of VᵀV, counting both triangles,
-// with those of a matrix product. The table has the size of covtype's two largest classes.
+// hessians compares a private Hessian of all rows with a gradient, and the multiply-adds of VᵀV, counting both
+// triangles, with those of a matrix product. The table has the size of covtype's two largest classes.
 func hessians(r *results) error {
 	const n, dim, rows = 495_141, 54, 64
 	t := dense(n, dim, 2)
@@ -23,7 +23,8 @@ func hessians(r *results) error {
 	if err != nil {
 		return err
 	}
-	job := &run.Job{Model: m, Facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1}}
+	job := &run.Job{Model: m,
+		Facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1}}
 	trainer := run.Trainer{Job: job, Table: t, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}, Meter: free{}}
 	o, err := trainer.Open()
 	if err != nil {

@@ -137,7 +137,9 @@ func products(r *results) error {
 				}
 			}
 		}
-		t := best(8, func() { d32 = kern.Peak[float32](small) }, many(f32, false, false), many(f32, true, false), many(f32, false, true),
+		t := best(8, func() {
+			d32 = kern.Peak[float32](small)
+		}, many(f32, false, false), many(f32, true, false), many(f32, false, true),
 			func() { d64 = kern.Peak[float64](small / 2) }, many(f64, false, false))
 		work := 2 * float64(c.m) * float64(c.k) * float64(c.n) * float64(times)
 		of := func(i int, done int, peak float64) float64 { return work / t[i] / (2 * float64(done) / peak) }

@@ -38,7 +38,8 @@ func (r *results) put(name string, value float64, note string) {
 
 func main() {
 	out := flag.String("out", "bench.json", "file to write")
-	only := flag.String("only", "", "one of: pass, gemm, noise, hess, adult, covtype, mnist, mlp, cnn, rcv1, wide, workers, side; the last only by name")
+	only := flag.String("only", "",
+		"one of: pass, gemm, noise, hess, adult, covtype, mnist, mlp, cnn, rcv1, wide, workers, side; the last only by name")
 	flag.Parse()
 	if spec := os.Getenv(sideChild); spec != "" {
 		if err := sideFit(spec); err != nil {
@@ -53,12 +54,15 @@ func main() {
 		os.Exit(2)
 	}
 	begin := time.Now()
-	r := &results{values: map[string]any{"kernels": set, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "cores": runtime.NumCPU()}}
+	r := &results{values: map[string]any{"kernels": set, "go": runtime.Version(),
+		"platform": runtime.GOOS + "/" + runtime.GOARCH, "cores": runtime.NumCPU()}}
 	fmt.Printf("kernels %s, %s, %d cores\n", set, runtime.Version(), runtime.NumCPU())
 	for _, part := range []struct {
 		name string
 		run  func(*results) error
-	}{{"pass", passes}, {"gemm", products}, {"noise", noises}, {"hess", hessians}, {"adult", adult}, {"covtype", covtype}, {"mnist", mnist}, {"mlp", network}, {"cnn", images}, {"rcv1", rcv1}, {"wide", wide}, {"workers", workers}, {"side", sides}} {
+	}{{"pass", passes}, {"gemm", products}, {"noise", noises}, {"hess", hessians}, {"adult", adult}, {"covtype", covtype},
+		{"mnist", mnist}, {"mlp", network}, {"cnn", images}, {"rcv1", rcv1}, {"wide", wide}, {"workers", workers},
+		{"side", sides}} {
 		if *only != part.name && (*only != "" || part.name == "side") {
 			continue
 		}

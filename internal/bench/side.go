@@ -58,11 +58,13 @@ func sides(r *results) error {
 	return processes(r)
 }
 
-// placements is how often new tables are made: where they lie in memory moves the time of a step more than a record does.
+// placements is how often new tables are made: where they lie in memory moves the time of a step more than a record
+// does.
 const placements = 20
 
 // comparedSteps compares steps on a table of n rows and on another one, by processor time and by the clock.
-func comparedSteps(n int, net bool, pairs int, swap bool, other func(t *data.Table) *data.Table) (p [2]paired, err error) {
+func comparedSteps(n int, net bool, pairs int, swap bool,
+	other func(t *data.Table) *data.Table) (p [2]paired, err error) {
 	var steps [2]func()
 	for _, side := range [2][2]int{{0, 1}, {1, 0}}[map[bool]int{true: 1}[swap]] { // which table is made first
 		t := dense(n+1, 20, 2)
@@ -125,14 +127,17 @@ func zeroed(t *data.Table) *data.Table {
 func stepper(t *data.Table, n int, net bool) (step, stop func(), err error) {
 	m, err := model.New("logistic", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1})
 	if net {
-		m, err = model.New("mlp", model.Options{Dim: t.Dim, Classes: 2, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
+		m, err = model.New("mlp",
+			model.Options{Dim: t.Dim, Classes: 2, NormBound: 1, Config: model.MLP{Layers: []string{"128 relu"}}})
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	facts := m.Facts()
-	job := &run.Job{Model: m, Facts: oracle.Public{Dim: m.Dim(), Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1,
-		Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded, Layers: facts.Layers}}
+	job := &run.Job{Model: m,
+		Facts: oracle.Public{Dim: m.Dim(), Rows: n, Classes: 2, Adjacency: privacy.AddRemove, NormBound: 1,
+			Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth), Bounded: facts.Bounded,
+			Layers: facts.Layers}}
 	if s, ok := m.(model.Starter); ok {
 		for _, span := range s.Start() {
 			job.Facts.Initial = append(job.Facts.Initial, oracle.Span(span))
@@ -143,11 +148,13 @@ func stepper(t *data.Table, n int, net bool) (step, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	meter, err := account.NewPlan(plan, account.Best{}, privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove})
+	meter, err := account.NewPlan(plan, account.Best{},
+		privacy.Budget{Epsilon: 1e12, Delta: 1e-5, Adjacency: privacy.AddRemove})
 	if err != nil {
 		return nil, nil, err
 	}
-	trainer := run.Trainer{Job: job, Table: t, Workers: 1, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}, Meter: meter}
+	trainer := run.Trainer{Job: job, Table: t, Workers: 1, Streams: noise.SeededStreams(1), Journal: run.NopJournal{},
+		Meter: meter}
 	o, err := trainer.Open()
 	if err != nil {
 		return nil, nil, err
@@ -206,10 +213,11 @@ func compared[T any](all [][2]T, value func(T) float64) (p paired) {
 	return p
 }
 
-// put prints the difference with its detection limit: a true difference of this size would be noted, at 5 % false alarms,
-// with a chance of 95 %.
+// put prints the difference with its detection limit: a true difference of this size would be noted, at 5 % false
+// alarms, with a chance of 95 %.
 func (p paired) put(r *results, name, note string) {
-	r.put(name, p.diff, fmt.Sprintf("± %.3g; would be noted from %.3g on; of %.4g. %s", p.error, 3.8*p.error, p.base, note))
+	r.put(name, p.diff,
+		fmt.Sprintf("± %.3g; would be noted from %.3g on; of %.4g. %s", p.error, 3.8*p.error, p.base, note))
 }
 
 // processes compares whole runs, each in a process of its own.
@@ -242,7 +250,8 @@ func processes(r *results) error {
 	sides := [2]string{rows.String(), rows.String() + row()}
 	for i, text := range sides {
 		spec := fmt.Sprintf("data: %[1]s/%[2]d.csv\nschema: %[1]s/schema.yaml\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\nmethod: {name: sgd, steps: 300, batch: 64}\n", dir, i)
-		for name, text := range map[string]string{fmt.Sprintf("%d.csv", i): text, "schema.yaml": schema.String(), fmt.Sprintf("%d.yaml", i): spec} {
+		for name, text := range map[string]string{fmt.Sprintf("%d.csv", i): text, "schema.yaml": schema.String(),
+			fmt.Sprintf("%d.yaml", i): spec} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				return err
 			}
@@ -257,12 +266,15 @@ func processes(r *results) error {
 		return v
 	})
 	for k, name := range []string{"cpu_ms", "wall_ms", "peak_kib", "page_faults"} {
-		compared(all, func(v [4]float64) float64 { return v[k] }).put(r, "side_fit_"+name, "of a process that fits 2,000 rows in 300 steps; one row more")
+		compared(all, func(v [4]float64) float64 {
+			return v[k]
+		}).put(r, "side_fit_"+name, "of a process that fits 2,000 rows in 300 steps; one row more")
 	}
 	return failed
 }
 
-// fitted runs a fit in a process of its own: milliseconds of processor time and by the clock, peak memory in KiB, page faults.
+// fitted runs a fit in a process of its own: milliseconds of processor time and by the clock, peak memory in KiB, page
+// faults.
 func fitted(dir, spec string) (v [4]float64, err error) {
 	out := filepath.Join(dir, "run")
 	if err := os.RemoveAll(out); err != nil {
@@ -275,7 +287,8 @@ func fitted(dir, spec string) (v [4]float64, err error) {
 	}
 	c := exec.Command(self)
 	c.Dir = dir
-	c.Env = append(os.Environ(), sideChild+"="+spec, "XDG_STATE_HOME="+filepath.Join(dir, "home"), "XDG_DATA_HOME="+filepath.Join(dir, "home"))
+	c.Env = append(os.Environ(), sideChild+"="+spec, "XDG_STATE_HOME="+filepath.Join(dir, "home"),
+		"XDG_DATA_HOME="+filepath.Join(dir, "home"))
 	c.Stderr = os.Stderr
 	begin := time.Now()
 	said, err := c.Output()
@@ -286,7 +299,8 @@ func fitted(dir, spec string) (v [4]float64, err error) {
 	if _, err := fmt.Sscan(string(said), &peak, &faults); err != nil {
 		return v, err
 	}
-	return [4]float64{float64((c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Microseconds()) / 1000, float64(time.Since(begin).Microseconds()) / 1000, peak, faults}, nil
+	return [4]float64{float64((c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Microseconds()) / 1000,
+		float64(time.Since(begin).Microseconds()) / 1000, peak, faults}, nil
 }
 
 // sideFit is the process. It says its peak memory and its page faults.

@@ -79,7 +79,8 @@ func (p *Plot) draw(attributes string) string {
 		f(`<text x="%.1f" y="%.1f" class="%s">%s</text>`, x, y, class, html.EscapeString(s))
 	}
 	f(`<svg%s viewBox="0 0 %d %.0f" role="img" aria-labelledby="%s-t %s-d">`, attributes, plotW, plotH, p.ID, p.ID)
-	f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, p.ID, html.EscapeString(p.Title), p.ID, html.EscapeString(p.Desc))
+	f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, p.ID, html.EscapeString(p.Title), p.ID,
+		html.EscapeString(p.Desc))
 	for i, e := range entries {
 		b.WriteString(e.draw(padL, float64(padT+legendH*i)))
 	}
@@ -99,7 +100,8 @@ func (p *Plot) draw(attributes string) string {
 	}
 	f(`<path d="M%d %.1fV%.0fH%d" class="axis"/>`, padL, top, plotH-pd, plotW-padR)
 	text((padL+plotW-padR)/2, plotH-6, "xlab", p.XLabel)
-	f(`<text transform="translate(15 %.1f) rotate(-90)" class="xlab">%s</text>`, (top+plotH-pd)/2, html.EscapeString(p.YLabel))
+	f(`<text transform="translate(15 %.1f) rotate(-90)" class="xlab">%s</text>`, (top+plotH-pd)/2,
+		html.EscapeString(p.YLabel))
 	if p.Level != nil {
 		f(`<path d="M%d %.1fH%d" class="rule"/>`, padL, py(*p.Level), plotW-padR)
 	}
@@ -109,7 +111,9 @@ func (p *Plot) draw(attributes string) string {
 		if p.Categories != nil { // beside each other
 			at = func(x float64) float64 { return px(x) + 9*(float64(i)-float64(len(p.Lines)-1)/2) }
 		}
-		b.WriteString(spread(l, class, at, func(y float64) float64 { return math.Max(top, math.Min(plotH-pd, py(math.Max(y, 0)))) }))
+		b.WriteString(spread(l, class, at, func(y float64) float64 {
+			return math.Max(top, math.Min(plotH-pd, py(math.Max(y, 0))))
+		}))
 		d, points := path(l, at, py)
 		if d != "" && p.Categories == nil {
 			f(`<path d="%s" class="%s"/>`, d, class)

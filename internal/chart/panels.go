@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Panels are the plots of a figure. Those with the same label of an axis share its range, a name has one style in all of
-// them, and there is one legend.
+// Panels are the plots of a figure. Those with the same label of an axis share its range, a name has one style in all
+// of them, and there is one legend.
 type Panels struct {
 	Plots   []Plot // without legends
 	Columns int    // with which no plot stands alone in a row
@@ -72,15 +72,16 @@ func (f *Panels) Legend() template.HTML {
 		if e.class == "mark" {
 			sample = `<circle cx="17" cy="7" r="5" class="mark"/>`
 		}
-		fmt.Fprintf(&b, `<li><svg viewBox="0 0 34 14" width="34" height="14" aria-hidden="true">%s</svg> %s</li>`, sample, html.EscapeString(e.name))
+		fmt.Fprintf(&b, `<li><svg viewBox="0 0 34 14" width="34" height="14" aria-hidden="true">%s</svg> %s</li>`, sample,
+			html.EscapeString(e.name))
 	}
 	b.WriteString(`</ul>`)
 	return template.HTML(b.String())
 }
 
-// Figure draws plots under one legend, each under its title, as a complete SVG file: up to four one below the other, so that
-// they can be read on a phone, and more in rows. The note follows the title of the figure. A browser shows it no wider than its
-// window.
+// Figure draws plots under one legend, each under its title, as a complete SVG file: up to four one below the other, so
+// that they can be read on a phone, and more in rows. The note follows the title of the figure. A browser shows it no
+// wider than its window.
 func Figure(title, note string, plots ...Plot) string {
 	const head, line, letter, gap = 30, 20, 7.6, 16 // height of a plot's title and of a line of text; width of a letter
 	f := NewPanels(plots)
@@ -119,7 +120,8 @@ func Figure(title, note string, plots ...Plot) string {
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n"+
 		"<style>:root{max-width:100%%;height:auto}@media(max-device-width:600px){:root{width:100%%}}%s.head{font-weight:600}.page{fill:#fff}%s@media screen and (prefers-color-scheme:dark){.page{fill:#14171c}}</style>\n"+
-		"<rect width=\"100%%\" height=\"100%%\" class=\"page\"/>\n", width, y, width, y, html.EscapeString(title), Style, Dark) + b.String() + "</svg>\n"
+		"<rect width=\"100%%\" height=\"100%%\" class=\"page\"/>\n", width, y, width, y, html.EscapeString(title), Style,
+		Dark) + b.String() + "</svg>\n"
 }
 
 // wrap breaks a text into lines of at most n letters, where it can.

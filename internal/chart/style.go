@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// styles are those of lines: color, color on a dark page, width and dashes. The names are the methods that have the style
-// in every figure, in lower case and without DP-. Methods that meet in a figure of a paper have different ones.
+// styles are those of lines: color, color on a dark page, width and dashes. The names are the methods that have the
+// style in every figure, in lower case and without DP-. Methods that meet in a figure of a paper have different ones.
 var styles = []struct{ color, dark, width, dash, names string }{
 	{"#0a58ca", "#79b0ff", "2.5", "", "blsgd|gc|algorithm 1, ι = 0.1|2opt-ls|nag"},
 	{"#b35900", "#ffb266", "2.5", "3 4", "blsgd-ac|vc, p0's constants|algorithm 1, ι = 0.2|2opt|nag-opt"},
@@ -22,8 +22,8 @@ var styles = []struct{ color, dark, width, dash, names string }{
 	{"#3949ab", "#9fa8ff", "1.5", "5 2", "adam"},
 }
 
-// Style colors plots on a white page; Dark, after it, colors them for readers who prefer dark pages. methods is the class
-// of each method's style.
+// Style colors plots on a white page; Dark, after it, colors them for readers who prefer dark pages. methods is the
+// class of each method's style.
 var Style, Dark, methods = stylesheet()
 
 func stylesheet() (css, dark string, methods map[string]string) {

@@ -1,5 +1,5 @@
-// Package crossings is for tests of the gate to tables: arrays of cases that cover each pair of values, and tables that relate to
-// a protected one, in the forms that a table may have.
+// Package crossings is for tests of the gate to tables: arrays of cases that cover each pair of values, and tables that
+// relate to a protected one, in the forms that a table may have.
 package crossings
 
 import (
@@ -18,8 +18,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// Pairwise returns cases with one value of each factor that cover each pair of values of two factors, greedily: each is the
-// sensible case with most pairs that none before it has, and of these the one whose other pairs are rarest.
+// Pairwise returns cases with one value of each factor that cover each pair of values of two factors, greedily: each is
+// the sensible case with most pairs that none before it has, and of these the one whose other pairs are rarest.
 func Pairwise(factors [][]string, sensible func(c []string) bool) (cases [][]string) {
 	var left [][]int // with pairs that no case has
 	for c := make([]int, len(factors)); ; {
@@ -93,7 +93,8 @@ type Table struct {
 	Turned bool  // y comes first
 }
 
-// Of returns a table that relates in that way to the protected one, whose rows are 0 to n-1. Others have rows below 11n.
+// Of returns a table that relates in that way to the protected one, whose rows are 0 to n-1. Others have rows below
+// 11n.
 func Of(relation string, n int) (t Table) {
 	from, to := 0, n
 	switch relation {
@@ -151,8 +152,8 @@ func (t Table) text(comma, quote, end string) string {
 	return s.String()
 }
 
-// Write writes the table below dir, in a form: as csv, or with semicolons, no header, or all cells quoted; as gzip, parquet, jsonl
-// or sqlite; in two files or shards.
+// Write writes the table below dir, in a form: as csv, or with semicolons, no header, or all cells quoted; as gzip,
+// parquet, jsonl or sqlite; in two files or shards.
 func (t Table) Write(dir, form string) (paths []string, err error) {
 	one := func(name string, text []byte) ([]string, error) {
 		path := filepath.Join(dir, name)

@@ -44,11 +44,12 @@ func Seal(b []byte) []byte {
 
 // length is that of a body by its frame's head; false: the head is damaged.
 func length(head []byte) (int64, bool) {
-	return int64(binary.LittleEndian.Uint32(head)), crc32.Checksum(head[:4], castagnoli) == binary.LittleEndian.Uint32(head[4:])
+	return int64(binary.LittleEndian.Uint32(head)), crc32.Checksum(head[:4],
+		castagnoli) == binary.LittleEndian.Uint32(head[4:])
 }
 
-// Read returns the body of the frame at a byte of a file of that size, of at most so many bytes. A frame that is not whole is
-// ErrTorn at the end of the file, and ErrDamaged before it.
+// Read returns the body of the frame at a byte of a file of that size, of at most so many bytes. A frame that is not
+// whole is ErrTorn at the end of the file, and ErrDamaged before it.
 func Read(r io.ReaderAt, at, size, most int64) ([]byte, error) {
 	var head [Head]byte
 	rest := size - at
@@ -104,7 +105,8 @@ func wholeAfter(r io.ReaderAt, at, size int64) (bool, error) {
 	}
 	for b := rest; len(b) > Head; b = b[1:] {
 		n, ok := length(b)
-		if ok && n > 0 && n <= int64(len(b)-Head) && crc32.Checksum(b[Head:Head+n], castagnoli) == binary.LittleEndian.Uint32(b[8:]) {
+		if ok && n > 0 && n <= int64(len(b)-Head) &&
+			crc32.Checksum(b[Head:Head+n], castagnoli) == binary.LittleEndian.Uint32(b[8:]) {
 			return true, nil
 		}
 	}

@@ -2,8 +2,9 @@ package kern
 
 import "math"
 
-// Rows of bytes are a matrix of whole numbers from 0 to 255, each row stride bytes long, a multiple of ByteColumns, with zeros
-// after its last column. Their products are sums of whole numbers, so all sets of kernels give the same bits in any order.
+// Rows of bytes are a matrix of whole numbers from 0 to 255, each row stride bytes long, a multiple of ByteColumns,
+// with zeros after its last column. Their products are sums of whole numbers, so all sets of kernels give the same bits
+// in any order.
 const (
 	ByteColumns = 32   // a row of bytes has a multiple of as many
 	ByteRows    = 256  // most rows of AddBytes
@@ -17,9 +18,9 @@ const ByteWord = math.MaxInt16
 // 256 · 255 · 32767 < 2³¹.
 const byteSum = 1 << 31
 
-// Words are the parameters of some classes, rounded for products with rows of bytes: w_cj is close to word_cj·scale_c, where
-// scale_c is a power of two. A word has 15 digits and a sign, fewer where the products with bytes 255 would not fit 32 bits. The
-// memory is kept for the next parameters.
+// Words are the parameters of some classes, rounded for products with rows of bytes: w_cj is close to word_cj·scale_c,
+// where scale_c is a power of two. A word has 15 digits and a sign, fewer where the products with bytes 255 would not
+// fit 32 bits. The memory is kept for the next parameters.
 type Words struct {
 	k, stride int
 	w         []int16   // of each group of classes, for each 32 columns, the words of each class
@@ -29,8 +30,8 @@ type Words struct {
 	few       []byte // rows, of which there are fewer than kernels take
 }
 
-// Set takes the parameters of k classes: those of class c are w[c·d] to w[c·d+n−1], n of them, and d ≥ n; rows have stride bytes.
-// A class with a parameter that is not finite gets margins that are not numbers.
+// Set takes the parameters of k classes: those of class c are w[c·d] to w[c·d+n−1], n of them, and d ≥ n; rows have
+// stride bytes. A class with a parameter that is not finite gets margins that are not numbers.
 func (p *Words) Set(w []float64, d, k, n, stride int) {
 	if stride%ByteColumns != 0 || n > stride || stride > ByteWidth || n > d || len(w) < (k-1)*d+n {
 		panic("kern: rows of bytes have another width")
@@ -88,8 +89,8 @@ func (p *Words) Sum(c int) float64   { return p.sum[c] }
 // Off adds v words to the margins of class c, as Dot says.
 func (p *Words) Off(c int, v float64) { p.off[c] += v }
 
-// Dot sets z[c·step+i] = (Σ_j x_ij·word_cj + off_c)·(scale_c·row_i) for the first len(row) rows of x and all classes. The
-// sum is exact; the addition and the two products are rounded.
+// Dot sets z[c·step+i] = (Σ_j x_ij·word_cj + off_c)·(scale_c·row_i) for the first len(row) rows of x and all classes.
+// The sum is exact; the addition and the two products are rounded.
 func (p *Words) Dot(z []float64, step int, x []byte, row []float64) {
 	m := len(row)
 	if m == 0 {
@@ -115,8 +116,8 @@ func (p *Words) Dot(z []float64, step int, x []byte, row []float64) {
 	}
 }
 
-// ByteWeights sets dst to a_i/unit, and the rest of dst to 0, where all of a are multiples of unit, a power of two. It returns
-// their sum, and false if one is larger than ByteWord: then dst means nothing.
+// ByteWeights sets dst to a_i/unit, and the rest of dst to 0, where all of a are multiples of unit, a power of two. It
+// returns their sum, and false if one is larger than ByteWord: then dst means nothing.
 func ByteWeights(dst *[ByteRows]int16, a []float64, unit float64) (sum float64, ok bool) {
 	inverse := 1 / unit
 	n, most := 0, 0.0
@@ -134,9 +135,9 @@ func ByteWeights(dst *[ByteRows]int16, a []float64, unit float64) (sum float64, 
 	return sum, most <= ByteWord
 }
 
-// AddBytes adds (Σ_i a_ci·x_ij + off_c)·unit to dst[c·d+j], j < n, for the first m rows of x, at most ByteRows, and all classes of
-// a, whose weights of rows from m on are 0. unit is a power of two. The sum is exact as long as the magnitudes in each
-// entry of dst sum up to less than 2⁵³ units.
+// AddBytes adds (Σ_i a_ci·x_ij + off_c)·unit to dst[c·d+j], j < n, for the first m rows of x, at most ByteRows, and all
+// classes of a, whose weights of rows from m on are 0. unit is a power of two. The sum is exact as long as the
+// magnitudes in each entry of dst sum up to less than 2⁵³ units.
 func AddBytes(dst []float64, d, n int, a [][ByteRows]int16, x []byte, stride, m int, off []float64, unit float64) {
 	if len(a) == 0 || m == 0 || n == 0 {
 		return

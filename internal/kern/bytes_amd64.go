@@ -2,8 +2,8 @@ package kern
 
 import "golang.org/x/sys/cpu"
 
-// words says whether the machine has the one instruction that AVX-512's kernels of bytes need beyond their set. Without it
-// AVX2's are used.
+// words says whether the machine has the one instruction that AVX-512's kernels of bytes need beyond their set. Without
+// it AVX2's are used.
 var words = cpu.X86.HasAVX512VNNI
 
 // byteClasses is how many of k classes, at least one, go through the kernels together.
@@ -17,8 +17,8 @@ func byteClasses(k int) int {
 	return 1
 }
 
-// A byteKernel is one of the kernels of a product. They are called by name, not through a variable, so that their arguments
-// stay on the stack.
+// A byteKernel is one of the kernels of a product. They are called by name, not through a variable, so that their
+// arguments stay on the stack.
 type byteKernel int
 
 const (
@@ -110,7 +110,8 @@ func (p *Words) dotFast(z []float64, step int, x []byte, row []float64, first, w
 	return true
 }
 
-func addBytesFast(dst []float64, d, n int, a [][ByteRows]int16, x []byte, stride, m int, off []float64, unit float64) bool {
+func addBytesFast(dst []float64, d, n int, a [][ByteRows]int16, x []byte, stride, m int, off []float64,
+	unit float64) bool {
 	if use == plain {
 		return false
 	}

@@ -226,8 +226,9 @@ func fused[T float](a, b, c T) T {
 	return T(math.FMA(float64(a), float64(b), float64(c)))
 }
 
-// fused32 is a·b + c of numbers of float32, rounded once. In float64 the product is exact. Rounding the sum again is wrong only
-// where its first rounding hid on which side of the middle of two float32 it is: there its last bit is made odd, on that side.
+// fused32 is a·b + c of numbers of float32, rounded once. In float64 the product is exact. Rounding the sum again is
+// wrong only where its first rounding hid on which side of the middle of two float32 it is: there its last bit is made
+// odd, on that side.
 func fused32(a, b, c float64) float32 {
 	p := float64(a * b)
 	s := p + c

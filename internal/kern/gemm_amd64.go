@@ -13,11 +13,13 @@ type microKernel[T float] func(k int, a *T, arow int, b *T, c *T, ldc int)
 var (
 	micro32 = [2][2][3]microKernel[float32]{
 		{{gemmRowsF32AVX2x1, gemmRowsF32AVX2x2}, {gemmPanelF32AVX2x1, gemmPanelF32AVX2x2}},
-		{{gemmRowsF32AVX512x1, gemmRowsF32AVX512x2, gemmRowsF32AVX512x3}, {gemmPanelF32AVX512x1, gemmPanelF32AVX512x2, gemmPanelF32AVX512x3}},
+		{{gemmRowsF32AVX512x1, gemmRowsF32AVX512x2, gemmRowsF32AVX512x3},
+			{gemmPanelF32AVX512x1, gemmPanelF32AVX512x2, gemmPanelF32AVX512x3}},
 	}
 	micro64 = [2][2][3]microKernel[float64]{
 		{{gemmRowsF64AVX2x1, gemmRowsF64AVX2x2}, {gemmPanelF64AVX2x1, gemmPanelF64AVX2x2}},
-		{{gemmRowsF64AVX512x1, gemmRowsF64AVX512x2, gemmRowsF64AVX512x3}, {gemmPanelF64AVX512x1, gemmPanelF64AVX512x2, gemmPanelF64AVX512x3}},
+		{{gemmRowsF64AVX512x1, gemmRowsF64AVX512x2, gemmRowsF64AVX512x3},
+			{gemmPanelF64AVX512x1, gemmPanelF64AVX512x2, gemmPanelF64AVX512x3}},
 	}
 	list32 = [3]listKernel[float32]{gemmRowsListF32AVX512x1, gemmRowsListF32AVX512x2, gemmRowsListF32AVX512x3}
 	list64 = [3]listKernel[float64]{gemmPanelListF64AVX512x1, gemmPanelListF64AVX512x2, gemmPanelListF64AVX512x3}

@@ -72,7 +72,8 @@ func Gram(dst []float64, side int, v []float64, m int) {
 
 // OuterCSR is Whole and Gram for sparse rows: it adds only what is not 0. It returns buf,
 // its memory, perhaps grown.
-func OuterCSR(dst []float64, side int, a []float64, start, col []int32, val []float32, rows []int32, buf []float64) []float64 {
+func OuterCSR(dst []float64, side int, a []float64, start, col []int32, val []float32, rows []int32,
+	buf []float64) []float64 {
 	for i, ai := range a {
 		if ai == 0 {
 			continue

@@ -104,7 +104,8 @@ func DotCSR(dst []float64, start, col []int32, val []float32, rows []int32, w []
 // dst[c·step+i] = Σ_j x_ij·w_cj for m rows. A row has len(w)/k values. Meanwhile it
 // fetches rows of next toward the caches, as many as m: every other one, for AxpyMany
 // fetches those between them.
-func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) {
+func DotMany(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int,
+	next [][]float32) {
 	if dotManyFast(dst, step, x, stride, rows, m, w, k, next) {
 		return
 	}

@@ -37,7 +37,8 @@ func choose(value string, top level) (level, error) {
 			continue
 		}
 		if level(l) > top {
-			return plain, fmt.Errorf("%s: found %q; this machine allows: %s", Variable, value, strings.Join(levelNames[:top+1], ", "))
+			return plain, fmt.Errorf("%s: found %q; this machine allows: %s", Variable, value,
+				strings.Join(levelNames[:top+1], ", "))
 		}
 		return level(l), nil
 	}

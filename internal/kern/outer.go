@@ -1,9 +1,9 @@
 package kern
 
 // AddOuter adds Σ_q v_qᵀ·b_q to C, of m rows and n columns, ldc apart: v_q is row q of x, of m values, stride apart,
-// times a_q and rounded toward zero to whole numbers as by Whole, or with round = false only multiplied, and 0 where a_q is 0. b has
-// len(a) rows of n finite numbers, ldb apart. As long as the magnitudes of products of whole numbers in an element sum
-// up to less than 2⁵³, and C to it, the sum is exact, whatever set of kernels.
+// times a_q and rounded toward zero to whole numbers as by Whole, or with round = false only multiplied, and 0 where
+// a_q is 0. b has len(a) rows of n finite numbers, ldb apart. As long as the magnitudes of products of whole numbers in
+// an element sum up to less than 2⁵³, and C to it, the sum is exact, whatever set of kernels.
 //
 // Where there are kernels for it, numbers of x that are 0, eight side by side, cost nothing.
 func AddOuter[T float](c []float64, ldc int, a []float64, x []T, stride, m int, b []float64, ldb, n int, round bool) {
@@ -34,8 +34,8 @@ func AddOuter[T float](c []float64, ldc int, a []float64, x []T, stride, m int, 
 	}
 }
 
-// wholePanel makes the panel of A that begins with row s, of which so many rows are there. It returns how many terms it has:
-// all, unless it lists them.
+// wholePanel makes the panel of A that begins with row s, of which so many rows are there. It returns how many terms it
+// has: all, unless it lists them.
 func wholePanel[T float](t *tiler[float64], s, there, mr int, a []float64, x []T, stride int, round bool) int {
 	terms := len(a)
 	if there == mr {
@@ -60,9 +60,9 @@ func wholePanel[T float](t *tiler[float64], s, there, mr int, a []float64, x []T
 	return terms
 }
 
-// GemmSparse is Gemm of float32 without transposition, for B of finite numbers and A with many zeros: where there are kernels
-// for it, terms that are 0 in eight rows of A cost nothing. Elements are those of Gemm, except perhaps the sign of
-// a 0.
+// GemmSparse is Gemm of float32 without transposition, for B of finite numbers and A with many zeros: where there are
+// kernels for it, terms that are 0 in eight rows of A cost nothing. Elements are those of Gemm, except perhaps the sign
+// of a 0.
 func GemmSparse(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int) {
 	mr, nr, one := tileSize[float32]()
 	if n < one || m < mr || use != avx512 {

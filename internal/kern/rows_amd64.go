@@ -164,7 +164,8 @@ func beginning(x []float32, stride int, rows []int32, m, i int) *float32 {
 	return &x[i*stride]
 }
 
-func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int, next [][]float32) bool {
+func dotManyFast(dst []float64, step int, x []float32, stride int, rows []int32, m int, w []float64, k int,
+	next [][]float32) bool {
 	if use != avx512 || m == 0 || k < five || len(w) < k {
 		return false
 	}

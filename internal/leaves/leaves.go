@@ -46,7 +46,8 @@ func places(v any, at leaf) (all []leaf) {
 	return all
 }
 
-// edit puts another value at a position, or deletes it. It returns false for an object or a list, whose elements are edited instead.
+// edit puts another value at a position, or deletes it. It returns false for an object or a list, whose elements are
+// edited instead.
 func edit(v any, at leaf, remove bool) (any, bool) {
 	if len(at) == 0 {
 		switch v := v.(type) {
@@ -91,9 +92,9 @@ func edit(v any, at leaf, remove bool) (any, bool) {
 	panic("no such place")
 }
 
-// EditAll edits the JSON file at path at every place in turn: it changes each leaf, and deletes each place. check says whether
-// all findings hold, with a ledger or without one. Each edit must break a finding with a ledger, unless none has settled the run;
-// without one only the places of free may pass, each with its reason, and each of them must.
+// EditAll edits the JSON file at path at every place in turn: it changes each leaf, and deletes each place. check says
+// whether all findings hold, with a ledger or without one. Each edit must break a finding with a ledger, unless none
+// has settled the run; without one only the places of free may pass, each with its reason, and each of them must.
 func EditAll(t *testing.T, path string, settled bool, check func(ledger bool) bool, free map[string]string) {
 	t.Helper()
 	before, err := os.ReadFile(path)

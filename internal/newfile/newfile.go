@@ -181,7 +181,8 @@ func Check(out string, force bool, from ...string) error {
 // EmptyDir refuses a directory in which something is.
 func EmptyDir(dir string) error {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !os.IsNotExist(err) {
-		return fail("--out: found %s, which is not an empty directory; give a new or an empty one", strings.TrimSuffix(dir, "/"))
+		return fail("--out: found %s, which is not an empty directory; give a new or an empty one",
+			strings.TrimSuffix(dir, "/"))
 	}
 	return nil
 }

@@ -32,7 +32,9 @@ func Public(url string) string {
 // Open opens an object. Its errors name it, and what to do.
 func Open(url string) (*readfile.File, error) {
 	if store == nil {
-		return nil, &config.Error{File: Public(url), Found: "an object of a store, in a program that was built without stores", Allowed: "a file", Hint: "a program that imports github.com/sottodp/sotto/s3 reads objects"}
+		return nil, &config.Error{File: Public(url),
+			Found: "an object of a store, in a program that was built without stores", Allowed: "a file",
+			Hint: "a program that imports github.com/sottodp/sotto/s3 reads objects"}
 	}
 	return store(url)
 }

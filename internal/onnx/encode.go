@@ -24,7 +24,8 @@ func (e *encoder) rows() string {
 	case schema.KindIDX:
 		x = e.image()
 	case schema.KindLIBSVM:
-		in := e.input("features", fmt.Sprintf("%d values; one that a record leaves out is 0", s.Features), pb.TensorProto_DOUBLE, s.Features)
+		in := e.input("features", fmt.Sprintf("%d values; one that a record leaves out is 0", s.Features),
+			pb.TensorProto_DOUBLE, s.Features)
 		none := e.indicator("IsNaN", in)
 		e.badCells(none)
 		e.badCells(e.indicator("IsInf", in))
@@ -80,7 +81,8 @@ type column struct {
 	name string
 }
 
-// columns encodes the columns of numbers side by side, then the others, and puts their features into the schema's order.
+// columns encodes the columns of numbers side by side, then the others, and puts their features into the schema's
+// order.
 func (e *encoder) columns() string {
 	var numbers, others []column
 	var lines, bumps, cycles, rest []int64 // their features in the schema's order
@@ -95,7 +97,9 @@ func (e *encoder) columns() string {
 		}
 		switch {
 		case k.Words > 0:
-			e.input(c.Name, fmt.Sprintf("of each of %d features, 1 where a word of the text is hashed to it, else 0; without a value: NaN", k.Words), pb.TensorProto_DOUBLE, k.Words)
+			e.input(c.Name,
+				fmt.Sprintf("of each of %d features, 1 where a word of the text is hashed to it, else 0; without a value: NaN",
+					k.Words), pb.TensorProto_DOUBLE, k.Words)
 			others = append(others, k)
 			next(&rest, k.Words)
 		case k.Levels != nil:
@@ -107,7 +111,8 @@ func (e *encoder) columns() string {
 			if k.Counts != "" {
 				what = k.Counts + ", a number"
 			}
-			e.input(c.Name, fmt.Sprintf("%s, clamped to [%v, %v]; without a value: NaN", what, k.Line.Min, k.Line.Max), pb.TensorProto_DOUBLE, 1)
+			e.input(c.Name, fmt.Sprintf("%s, clamped to [%v, %v]; without a value: NaN", what, k.Line.Min, k.Line.Max),
+				pb.TensorProto_DOUBLE, 1)
 			numbers = append(numbers, k)
 			next(&lines, 1)
 			next(&bumps, k.Bumps)
@@ -200,7 +205,8 @@ func (e *encoder) numeric(columns []column) []string {
 		}
 		for _, w := range c.Cycles {
 			for _, p := range []float64{0, math.Pi / 2} { // a cosine is a sine a quarter of a turn ahead
-				waves, period, begin, phase = append(waves, int64(i)), append(period, w.Period), append(begin, w.Zero), append(phase, p)
+				waves, period, begin, phase = append(waves, int64(i)), append(period, w.Period), append(begin, w.Zero),
+					append(phase, p)
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func (g *graph) op(kind string, in ...string) string { return g.with(kind, nil, 
 // with is op for a node with attributes.
 func (g *graph) with(kind string, attributes []*pb.AttributeProto, in ...string) string {
 	out := g.name(kind)
-	g.Node = append(g.Node, &pb.NodeProto{OpType: &kind, Name: &out, Input: in, Output: []string{out}, Attribute: attributes})
+	g.Node = append(g.Node,
+		&pb.NodeProto{OpType: &kind, Name: &out, Input: in, Output: []string{out}, Attribute: attributes})
 	return out
 }
 
@@ -127,7 +128,8 @@ func code(t pb.TensorProto_DataType) *int32 { return proto.Int32(int32(t)) }
 func value(name, what string, t pb.TensorProto_DataType, shape ...int) *pb.ValueInfoProto {
 	dims := []*pb.TensorShapeProto_Dimension{{Value: &pb.TensorShapeProto_Dimension_DimParam{DimParam: "N"}}}
 	for _, n := range shape {
-		dims = append(dims, &pb.TensorShapeProto_Dimension{Value: &pb.TensorShapeProto_Dimension_DimValue{DimValue: int64(n)}})
+		dims = append(dims,
+			&pb.TensorShapeProto_Dimension{Value: &pb.TensorShapeProto_Dimension_DimValue{DimValue: int64(n)}})
 	}
 	return &pb.ValueInfoProto{Name: &name, DocString: &what, Type: &pb.TypeProto{Value: &pb.TypeProto_TensorType{
 		TensorType: &pb.TypeProto_Tensor{ElemType: code(t), Shape: &pb.TensorShapeProto{Dim: dims}},

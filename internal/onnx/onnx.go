@@ -115,7 +115,8 @@ func (e *encoder) outputs(z string, margins int, classes []string, threshold map
 		if k == 0 {
 			decision = "Less"
 		}
-		best = e.cast(e.op(decision, e.with("Gather", integer("axis", 1), p, e.whole(int64(k))), e.number(at)), pb.TensorProto_INT64)
+		best = e.cast(e.op(decision, e.with("Gather", integer("axis", 1), p, e.whole(int64(k))), e.number(at)),
+			pb.TensorProto_INT64)
 	}
 	end(e.op("Gather", e.texts(classes, len(classes)), best), func() string { return e.texts([]string{""}) }, label)
 	end(p, nan, probabilities)

@@ -28,9 +28,11 @@ func (e *encoder) scattering() string {
 	first, second := scatter.Wavelets(rows, cols, 0), scatter.Wavelets(rows, cols, 1)
 	spectrum := s.product(s.down.Image, rows, plane{re: x}, s.across.Image, cols)
 	fine := s.moduli(s.times(spectrum, first, 1), s.down.Back, rows, s.across.Back, cols)
-	half := s.moduli(s.folded(s.times(spectrum, second, 1), scatter.Angles), s.down.BackHalf, rows/2, s.across.BackHalf, cols/2)
+	half := s.moduli(s.folded(s.times(spectrum, second, 1), scatter.Angles), s.down.BackHalf, rows/2, s.across.BackHalf,
+		cols/2)
 	again := s.product(s.down.Whole, rows, plane{re: fine}, s.across.Whole, cols)
-	both := s.moduli(s.folded(s.times(again, second, scatter.Angles), scatter.Angles*scatter.Angles), s.down.BackHalf, rows/2, s.across.BackHalf, cols/2)
+	both := s.moduli(s.folded(s.times(again, second, scatter.Angles), scatter.Angles*scatter.Angles), s.down.BackHalf,
+		rows/2, s.across.BackHalf, cols/2)
 	maps := e.join(s.average(s.down.Low, x, s.across.Low), s.average(s.down.LowWhole, fine, s.across.LowWhole),
 		s.average(s.down.LowHalf, half, s.across.LowHalf), s.average(s.down.LowHalf, both, s.across.LowHalf))
 
@@ -49,8 +51,12 @@ func (s scatterer) product(left scatter.Complex, leftRows int, x plane, right sc
 	turned := func(m []float64, rows int) string {
 		return s.with("Transpose", integers("perm", 1, 0), re(m, rows))
 	}
-	x = s.complex(x, plane{turned(right.Re, rightRows), turned(right.Im, rightRows)}, func(x, m string) string { return s.op("MatMul", x, m) })
-	return s.complex(x, plane{re(left.Re, leftRows), re(left.Im, leftRows)}, func(x, m string) string { return s.op("MatMul", m, x) })
+	x = s.complex(x, plane{turned(right.Re, rightRows), turned(right.Im, rightRows)}, func(x, m string) string {
+		return s.op("MatMul", x, m)
+	})
+	return s.complex(x, plane{re(left.Re, leftRows), re(left.Im, leftRows)}, func(x, m string) string {
+		return s.op("MatMul", m, x)
+	})
 }
 
 // complex is the product of complex matrices by that of real ones.

@@ -20,8 +20,8 @@ import (
 // otherwise the run would continue and spend budget without anyone waiting for it.
 const Variable = "SOTTO_PARENT_PIPE"
 
-// Directory names a directory that the process which started this one made for it, with a name that begins with "sotto-".
-// That process removes it; if it has ended before, [Clean] does.
+// Directory names a directory that the process which started this one made for it, with a name that begins with
+// "sotto-". That process removes it; if it has ended before, [Clean] does.
 const Directory = "SOTTO_PARENT_DIRECTORY"
 
 var ended atomic.Bool

@@ -21,7 +21,9 @@ func Build(module, goos, arch string, more ...string) ([]byte, error) {
 	out := filepath.Join(dir, "sotto")
 	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", out, "./cmd/sotto")
 	c.Dir = module
-	c.Env = append(os.Environ(), append([]string{"GOFLAGS=-buildvcs=auto", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT="}, more...)...)
+	c.Env = append(os.Environ(),
+		append([]string{"GOFLAGS=-buildvcs=auto", "CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch, "GOAMD64=v1",
+			"GOARM64=v8.0", "GOEXPERIMENT="}, more...)...)
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("go build for %s/%s: %w", goos, arch, err)

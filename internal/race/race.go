@@ -1,6 +1,6 @@
-// Package race says whether the race detector is on, which slows arithmetic about tenfold and networks a hundredfold. Tests that
-// only compute, or start one command after the other, do less under it; .ci/run runs the tests of every package that imports
-// this one again without it.
+// Package race says whether the race detector is on, which slows arithmetic about tenfold and networks a hundredfold.
+// Tests that only compute, or start one command after the other, do less under it; .ci/run runs the tests of every
+// package that imports this one again without it.
 package race
 
 import (
@@ -16,6 +16,6 @@ func Skip(t testing.TB) {
 	}
 }
 
-// Ran reports whether .ci/run has run the tests under the race detector before these: what is the same without it need not run
-// once more.
+// Ran reports whether .ci/run has run the tests under the race detector before these: what is the same without it need
+// not run once more.
 func Ran() bool { return !Enabled && os.Getenv("SOTTO_RACE_RAN") != "" }

@@ -1,5 +1,5 @@
-// Package redact hides passwords in what Sotto shows: what a URL has between its slashes and its @, and the values of keys like
-// password. Every message with a path or a URL passes through it.
+// Package redact hides passwords in what Sotto shows: what a URL has between its slashes and its @, and the values of
+// keys like password. Every message with a path or a URL passes through it.
 package redact
 
 import (
@@ -65,8 +65,8 @@ func Path(s string) string {
 	return hidePairs(pairs, s)
 }
 
-// hide writes s from done on without the user and password of the URL whose scheme is at the place given, and returns where the
-// rest begins. Token is its next word, and rest the phrase, since a password may have spaces.
+// hide writes s from done on without the user and password of the URL whose scheme is at the place given, and returns
+// where the rest begins. Token is its next word, and rest the phrase, since a password may have spaces.
 func hide(b *strings.Builder, s string, done int, scheme []int, token, rest string) int {
 	begin, at := scheme[1], strings.LastIndexByte(token, '@')
 	name := strings.TrimRight(s[scheme[0]:begin], `/\`)

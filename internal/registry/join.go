@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Join is a pointer to a struct that encoders take for one with the fields of both, those of own after the field that is named. Where both have a
-// field of that name, base's counts. own fields for which skip says so are left out.
+// Join is a pointer to a struct that encoders take for one with the fields of both, those of own after the field that
+// is named. Where both have a field of that name, base's counts. own fields for which skip says so are left out.
 func Join(base, own any, after string, skip func(reflect.StructField) bool) any {
 	b, o := reflect.Indirect(reflect.ValueOf(base)), reflect.Indirect(reflect.ValueOf(own))
 	at, fields := joined(b.Type(), o.Type(), after, skip)
@@ -35,7 +35,8 @@ func Part(join, base, own any, after string, skip func(reflect.StructField) bool
 }
 
 // joined are the fields, and which are own's.
-func joined(base, own reflect.Type, after string, skip func(reflect.StructField) bool) (isOwn []bool, fields []reflect.StructField) {
+func joined(base, own reflect.Type, after string,
+	skip func(reflect.StructField) bool) (isOwn []bool, fields []reflect.StructField) {
 	has := func(name string) bool { _, ok := base.FieldByName(name); return ok }
 	for _, f := range reflect.VisibleFields(base) {
 		if f.IsExported() && f.Tag.Get("json") != "-" {

@@ -48,11 +48,15 @@ func expression(licenses []string) []license {
 }
 
 // materials lists what a program was built from, as the program itself says, with the licenses of each module.
-func materials(b []byte, info *buildinfo.BuildInfo, name, version string, licenses map[string][]string) ([]byte, error) {
+func materials(b []byte, info *buildinfo.BuildInfo, name, version string,
+	licenses map[string][]string) ([]byte, error) {
 	sum := sha256.Sum256(b)
-	list := bom{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{Type: "application", Ref: name, Name: "sotto", Version: version,
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}, Licenses: expression([]string{"Apache-2.0"})}}}
-	list.Components = append(list.Components, component{Type: "library", Ref: "go", Name: "std", Version: info.GoVersion, PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), Licenses: expression([]string{"BSD-3-Clause"})})
+	list := bom{Format: "CycloneDX", Spec: "1.5", Version: 1,
+		Metadata: metadata{component{Type: "application", Ref: name, Name: "sotto", Version: version,
+			Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}, Licenses: expression([]string{"Apache-2.0"})}}}
+	list.Components = append(list.Components,
+		component{Type: "library", Ref: "go", Name: "std", Version: info.GoVersion,
+			PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), Licenses: expression([]string{"BSD-3-Clause"})})
 	for _, m := range info.Deps {
 		c, err := module(m, licenses[m.Path])
 		if err != nil {

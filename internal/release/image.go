@@ -35,7 +35,8 @@ func archive(files []file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: time.Unix(0, 0),
+			Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag, h.Uid, h.Gid = tar.TypeDir, user, user
 		}
@@ -72,7 +73,9 @@ func image(arch string, program, bill []byte) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer)), nil }, tarball.WithMediaType(types.OCILayer))
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(layer)), nil
+	}, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,9 @@ func images(all map[string]v1.Image) ([]byte, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range []string{"amd64", "arm64"} {
 		if all[arch] != nil {
-			index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: all[arch], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+			index = mutate.AppendManifests(index,
+				mutate.IndexAddendum{Add: all[arch],
+					Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 		}
 	}
 	if _, err := layout.Write(dir, index); err != nil {

@@ -14,13 +14,15 @@ import (
 
 // allowed are the licenses, by their SPDX identifiers, that a module in the program may have: each permits use and
 // distribution of a program with it under any terms, if its text goes along.
-var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-public-domain", "MIT", "Unlicense", "Zlib"}
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-public-domain", "MIT",
+	"Unlicense", "Zlib"}
 
 // read holds what a person read in files that licensecheck does not know, or that list more than is linked.
 var read = map[string][]string{
-	"modernc.org/memory LICENSE-LOGO":         {}, // of a picture in its page
-	"modernc.org/sqlite LICENSE-SQLITE":       {"LicenseRef-public-domain"},
-	"modernc.org/sqlite LICENSE-3RD-PARTY.md": {"BSD-3-Clause", "MIT"}, // its MPL-2.0 is of a module that it does not compile
+	"modernc.org/memory LICENSE-LOGO":   {}, // of a picture in its page
+	"modernc.org/sqlite LICENSE-SQLITE": {"LicenseRef-public-domain"},
+	// its MPL-2.0 is of a module that it does not compile
+	"modernc.org/sqlite LICENSE-3RD-PARTY.md": {"BSD-3-Clause", "MIT"},
 }
 
 var licenseFile = regexp.MustCompile(`(?i)^((un)?licen[sc]e|copying|third.party.licen[sc]es)([.-].*)?$`)
@@ -80,7 +82,8 @@ func licenses(module string, dirs []string) ([]string, error) {
 			}
 			for _, id := range found {
 				if !slices.Contains(allowed, id) {
-					return nil, fmt.Errorf("module %s: found the license %s in %s; use modules with %s", module, id, f.Name(), strings.Join(allowed, ", "))
+					return nil, fmt.Errorf("module %s: found the license %s in %s; use modules with %s", module, id, f.Name(),
+						strings.Join(allowed, ", "))
 				}
 			}
 			all = append(all, found...)

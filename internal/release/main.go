@@ -34,8 +34,10 @@ var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/a
 func main() {
 	version := flag.String("version", "0.1.0", "version in the names of the files")
 	out := flag.String("out", "dist/release", "directory to write to")
-	check := flag.Bool("check", false, "build twice for this machine, the second time elsewhere and from nothing, and compare")
-	example := flag.String("try", "", "build the image and run its command on this example in a chroot, as the image's user")
+	check := flag.Bool("check", false,
+		"build twice for this machine, the second time elsewhere and from nothing, and compare")
+	example := flag.String("try", "",
+		"build the image and run its command on this example in a chroot, as the image's user")
 	flag.Parse()
 	err := func() error {
 		if *example != "" {
@@ -126,7 +128,8 @@ func release(version, out string) error {
 // fits says whether a program is small enough.
 func fits(platform string, size int) error {
 	if size > most {
-		return fmt.Errorf("the program for %s has %d bytes, more than %.0f (docs/how-to/install.md says what they are)", platform, size, most)
+		return fmt.Errorf("the program for %s has %d bytes, more than %.0f (docs/how-to/install.md says what they are)",
+			platform, size, most)
 	}
 	return nil
 }

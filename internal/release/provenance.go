@@ -41,7 +41,8 @@ const source = "https://github.com/sottodp/sotto"
 // provenance says from which sources, by which command the files were made. programs are what buildinfo says of the
 // programs among them.
 func provenance(version string, files []subject, programs []*buildinfo.BuildInfo) ([]byte, error) {
-	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: files, PredicateType: "https://slsa.dev/provenance/v1"}
+	s := statement{Type: "https://in-toto.io/Statement/v1", Subject: files,
+		PredicateType: "https://slsa.dev/provenance/v1"}
 	d := &s.Predicate.Build
 	d.Type = source + "/tree/main/internal/release"
 	d.External = map[string]any{"command": "go run ./internal/release -version " + version, "platforms": platforms}

@@ -27,8 +27,9 @@ import (
 	"github.com/sottodp/sotto/internal/program"
 )
 
-// try builds the image of this machine's architecture, unpacks its archive and layers, and runs its command on an example in a
-// chroot, as the image's user. It also compares the bill of materials in the image with the program in it. It must be root.
+// try builds the image of this machine's architecture, unpacks its archive and layers, and runs its command on an
+// example in a chroot, as the image's user. It also compares the bill of materials in the image with the program in it.
+// It must be root.
 func try(example string) error {
 	b, err := program.Build(".", "linux", runtime.GOARCH)
 	if err != nil {
@@ -106,7 +107,8 @@ func unpack(from io.Reader, dir string, owned bool) error {
 		} else {
 			var b []byte
 			if b, err = io.ReadAll(r); err == nil {
-				err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, b, 0o644), os.Chmod(name, h.FileInfo().Mode()))
+				err = errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, b, 0o644),
+					os.Chmod(name, h.FileInfo().Mode()))
 			}
 		}
 		if err == nil && owned {
@@ -148,7 +150,8 @@ func covered(root string) error {
 			return fmt.Errorf("the bill of materials in the image lacks %s, or its license", m.Path)
 		}
 	}
-	fmt.Printf("the bill of materials in the image names its program and %d modules, each with a license\n", len(info.Deps))
+	fmt.Printf("the bill of materials in the image names its program and %d modules, each with a license\n",
+		len(info.Deps))
 	return nil
 }
 
@@ -186,6 +189,7 @@ func start(i v1.Image, root, example string) error {
 			return fmt.Errorf("the image's command wrote no %s: %v", name, err)
 		}
 	}
-	fmt.Printf("the image's command fits %s in a chroot as user %d: exit code 0 after %v\n", example, u, time.Since(begin).Round(10*time.Millisecond))
+	fmt.Printf("the image's command fits %s in a chroot as user %d: exit code 0 after %v\n", example, u,
+		time.Since(begin).Round(10*time.Millisecond))
 	return nil
 }

@@ -1,9 +1,9 @@
-// Package scatter computes scattering coefficients of images (Bruna and Mallat 2013): low-pass averages of the image, of the
-// moduli of its wavelet transform, and of the moduli of theirs, with Morlet wavelets of two scales and eight angles. All is
-// fixed by the size of the image, and the coefficients of an image depend on that image alone.
+// Package scatter computes scattering coefficients of images (Bruna and Mallat 2013): low-pass averages of the image,
+// of the moduli of its wavelet transform, and of the moduli of theirs, with Morlet wavelets of two scales and eight
+// angles. All is fixed by the size of the image, and the coefficients of an image depend on that image alone.
 //
-// Convolutions are those of Kymatio's Scattering2D with J = 2 and L = 8 (Andreux et al. 2020): periodic over the image padded by
-// reflection. They are products of its discrete Fourier transform, and each transform is two matrix products.
+// Convolutions are those of Kymatio's Scattering2D with J = 2 and L = 8 (Andreux et al. 2020): periodic over the image
+// padded by reflection. They are products of its discrete Fourier transform, and each transform is two matrix products.
 package scatter
 
 import (
@@ -45,8 +45,8 @@ type Transform struct {
 	low0, low1 lowPass   // of padded images, and of those at every other place
 }
 
-// A fourier is the discrete Fourier transform of images of in rows and width columns, at the frequencies that all others
-// follow from: rows frequencies down, cols/2+1 across.
+// A fourier is the discrete Fourier transform of images of in rows and width columns, at the frequencies that all
+// others follow from: rows frequencies down, cols/2+1 across.
 type fourier struct {
 	in, width, rows, cols int
 	right                 []float32 // from a row of the image: real parts, then imaginary ones
@@ -69,10 +69,12 @@ type lowPass struct {
 // New returns the transform of images of that size. Sides are from MinSide to MaxSide, channels from 1 to MaxChannels.
 func New(height, width, channels int) *Transform {
 	down, across := NewSide(height), NewSide(width)
-	t := &Transform{height: height, width: width, channels: channels, rows: down.Padded, cols: across.Padded, down: down.Out, across: across.Out}
+	t := &Transform{height: height, width: width, channels: channels, rows: down.Padded, cols: across.Padded,
+		down: down.Out, across: across.Out}
 	t.image = newFourier(height, width, down.Image, across.Image)
 	t.moduli = newFourier(t.rows, t.cols, down.Whole, across.Whole)
-	t.fine, t.half = newInverse(t.rows, t.cols, down.Back, across.Back), newInverse(t.rows/2, t.cols/2, down.BackHalf, across.BackHalf)
+	t.fine, t.half = newInverse(t.rows, t.cols, down.Back, across.Back),
+		newInverse(t.rows/2, t.cols/2, down.BackHalf, across.BackHalf)
 	t.low = newLowPass(height, width, down.Low, across.Low)
 	t.low0 = newLowPass(t.rows, t.cols, down.LowWhole, across.LowWhole)
 	t.low1 = newLowPass(t.rows/2, t.cols/2, down.LowHalf, across.LowHalf)
@@ -89,8 +91,9 @@ func Shape(height, width, channels int) []int {
 type Side struct {
 	Pixels, Padded, Out int
 
-	Image, Whole   Complex   // discrete Fourier transforms: Padded × Pixels, padding included; Padded × Padded
-	Back, BackHalf Complex   // inverse ones, to all places and to every other one: Padded × Padded, and half as many; symmetric
+	Image, Whole Complex // discrete Fourier transforms: Padded × Pixels, padding included; Padded × Padded
+	// inverse ones, to all places and to every other one: Padded × Padded, and half as many; symmetric
+	Back, BackHalf Complex
 	Low            []float64 // averages of an image: Out × Pixels, padding included
 	LowWhole       []float64 // of all places: Out × Padded
 	LowHalf        []float64 // of every other one: Out × Padded/2
@@ -116,14 +119,16 @@ func NewSide(pixels int) Side {
 	}
 	s.Image, s.Whole = dft(n, pixels, pixel), dft(n, n, place)
 	s.Back, s.BackHalf = inverted(s.Whole, n), inverted(dft(n/2, n/2, place[:n/2]), n/2)
-	s.Low, s.LowWhole, s.LowHalf = averages(pixels, pixel, n, 1), averages(n, place, n, 1), averages(n/2, place[:n/2], n, 2)
+	s.Low, s.LowWhole, s.LowHalf = averages(pixels, pixel, n, 1), averages(n, place, n, 1),
+		averages(n/2, place[:n/2], n, 2)
 	return s
 }
 
 // turn is 2π·k·i/n, reduced.
 func turn(k, i, n int) float64 { return 2 * math.Pi * float64(k*i%n) / float64(n) }
 
-// dft is the matrix of the discrete Fourier transform of size numbers, of which number i is number at[i] of in: size × in.
+// dft is the matrix of the discrete Fourier transform of size numbers, of which number i is number at[i] of in: size ×
+// in.
 func dft(size, in int, at []int) Complex {
 	m := Complex{make([]float64, size*in), make([]float64, size*in)}
 	for k := range size {
@@ -156,7 +161,8 @@ func newFourier(height, width int, down, across Complex) fourier {
 			}
 		}
 	}
-	return fourier{in: height, width: width, rows: rows, cols: cols, right: single(right), left: single(slices.Concat(down.Re, down.Im))}
+	return fourier{in: height, width: width, rows: rows, cols: cols, right: single(right),
+		left: single(slices.Concat(down.Re, down.Im))}
 }
 
 func newInverse(rows, cols int, down, across Complex) inverse {
@@ -181,8 +187,8 @@ func newInverse(rows, cols int, down, across Complex) inverse {
 	return inverse{rows: rows, cols: cols, left: single(left), re: single(re), im: single(im)}
 }
 
-// averages is the matrix that averages a side of in numbers, of which number at[i] is every step-th place i of a padded side of
-// size. An average is at every fourth place, but for the first and the last, which lie in the padding.
+// averages is the matrix that averages a side of in numbers, of which number at[i] is every step-th place i of a padded
+// side of size. An average is at every fourth place, but for the first and the last, which lie in the padding.
 func averages(in int, at []int, size, step int) []float64 {
 	n := size/perDown - 2
 	m := make([]float64, n*in)
@@ -212,8 +218,8 @@ func newLowPass(height, width int, down, across []float64) lowPass {
 // lowWidth is the standard deviation of the low-pass filter, a Gaussian, in pixels.
 const lowWidth = 0.8 * 2
 
-// gauss is the transform of the low-pass filter over a side of size places, with those frequencies alone that every step-th
-// place has.
+// gauss is the transform of the low-pass filter over a side of size places, with those frequencies alone that every
+// step-th place has.
 func gauss(size, step int) []float64 {
 	g := make([]float64, size/step)
 	for k := range g {
@@ -256,8 +262,9 @@ func Wavelets(rows, cols, scale int) []float32 {
 	return all
 }
 
-// morlet is the transform of a wavelet over rows × cols places: real. In space it is a Gaussian of deviation 0.8·2^scale along the
-// wave and twice that across, times a wave of frequency 3π/4·2^−scale less a constant, which makes its sum zero.
+// morlet is the transform of a wavelet over rows × cols places: real. In space it is a Gaussian of deviation
+// 0.8·2^scale along the wave and twice that across, times a wave of frequency 3π/4·2^−scale less a constant, which
+// makes its sum zero.
 func morlet(rows, cols, scale, angle int) []float32 {
 	along := math.Ldexp(0.8, scale)
 	across := 2 * along
@@ -316,9 +323,9 @@ func sized(old *[]float32, n int) []float32 {
 	return *old
 }
 
-// Coefficients sets dst to the normalized coefficients of an image of bytes: row, column, map. The image is row, column, channel.
-// Pixels count as parts of 255. Three maps that follow each other are normalized together, to mean 0 and variance 1, and nearly
-// so where they have a variance near 10⁻⁵ or below.
+// Coefficients sets dst to the normalized coefficients of an image of bytes: row, column, map. The image is row,
+// column, channel. Pixels count as parts of 255. Three maps that follow each other are normalized together, to mean 0
+// and variance 1, and nearly so where they have a variance near 10⁻⁵ or below.
 func (t *Transform) Coefficients(dst []float64, image []byte, ws *Workspace) {
 	size := t.down * t.across
 	all := Maps * t.channels
@@ -340,8 +347,8 @@ func (t *Transform) Coefficients(dst []float64, image []byte, ws *Workspace) {
 	}
 }
 
-// normalize brings each group of numbers to mean 0 and variance 1. Conversions keep products and sums from being fused, which
-// some machines would do and others not.
+// normalize brings each group of numbers to mean 0 and variance 1. Conversions keep products and sums from being fused,
+// which some machines would do and others not.
 func normalize(v []float64, group int) {
 	for ; len(v) > 0; v = v[group:] {
 		g := v[:group]
@@ -426,8 +433,8 @@ func (f *fourier) forward(ws *Workspace, x []float32, planes int) {
 	}
 }
 
-// convolve multiplies the transforms in the workspace by those of eight filters, and returns the moduli in space: row, plane and
-// angle, column. The result is as large as v: all places, or every other one.
+// convolve multiplies the transforms in the workspace by those of eight filters, and returns the moduli in space: row,
+// plane and angle, column. The result is as large as v: all places, or every other one.
 func (t *Transform) convolve(ws *Workspace, v *inverse, filters []float32, planes int) []float32 {
 	n := planes * Angles * v.cols
 	spectrum := sized(&ws.b, 2*v.rows*n)

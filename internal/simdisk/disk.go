@@ -31,20 +31,22 @@ import (
 type Fault int
 
 const (
-	None    Fault = iota
-	EIO           // the call fails. After a failed sync of a file the cache counts as clean, though the platter has only a part
-	ENOSPC        // the call fails
-	EINTR         // the call fails
-	Short         // of a write, half is done before ENOSPC; other calls fail with EIO
-	Kill          // the process dies before the call; the cache stays
-	Drop          // power is lost at the call, and with it all that was not synced
-	Torn          // power is lost at the call, and some of what was not synced reaches the platter
-	Lie           // a sync does nothing and says that it did; other calls are as they should be
-	Corrupt       // a read returns a damaged sector, once; other calls are as they should be
+	None Fault = iota
+	// the call fails. After a failed sync of a file the cache counts as clean, though the platter has only a part
+	EIO
+	ENOSPC  // the call fails
+	EINTR   // the call fails
+	Short   // of a write, half is done before ENOSPC; other calls fail with EIO
+	Kill    // the process dies before the call; the cache stays
+	Drop    // power is lost at the call, and with it all that was not synced
+	Torn    // power is lost at the call, and some of what was not synced reaches the platter
+	Lie     // a sync does nothing and says that it did; other calls are as they should be
+	Corrupt // a read returns a damaged sector, once; other calls are as they should be
 	faults
 )
 
-var names = [...]string{"none", "EIO", "ENOSPC", "EINTR", "short write", "kill", "power cut", "torn power cut", "lying sync", "corrupt read"}
+var names = [...]string{"none", "EIO", "ENOSPC", "EINTR", "short write", "kill", "power cut", "torn power cut",
+	"lying sync", "corrupt read"}
 
 func (f Fault) String() string { return names[f] }
 
@@ -349,7 +351,8 @@ func (d *Disk) Clone() *Disk {
 		}
 		return &c
 	}
-	return &Disk{rng: rand.New(rand.NewPCG(0, 0)), locks: map[*node]*file{}, process: 1, temps: d.temps, Synced: d.Synced, root: clone(d.root)}
+	return &Disk{rng: rand.New(rand.NewPCG(0, 0)), locks: map[*node]*file{}, process: 1, temps: d.temps, Synced: d.Synced,
+		root: clone(d.root)}
 }
 
 // Peek is what processes see of a file; nil without one. It is no call.
@@ -810,8 +813,8 @@ func (f *file) Sync() error {
 // page is what a sync writes at least of a file.
 const page = 4096
 
-// synced writes the pages that were written to since the last sync, also if that failed: of other pages the platter may have
-// only a part.
+// synced writes the pages that were written to since the last sync, also if that failed: of other pages the platter may
+// have only a part.
 func (n *node) synced() {
 	at := n.platter[:min(len(n.platter), len(n.cache))]
 	at = append(at, make([]byte, len(n.cache)-len(at))...)

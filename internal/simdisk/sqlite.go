@@ -69,17 +69,21 @@ func NewMount() *Mount {
 	if mounts.mounts == nil {
 		mounts.mounts, mounts.handles = map[uintptr]*Mount{}, map[uintptr]*handle{}
 		methods = sqlite3.Tsqlite3_io_methods{
-			FiVersion: 1, FxClose: of(xClose), FxRead: of(xRead), FxWrite: of(xWrite), FxTruncate: of(xTruncate), FxSync: of(xSync), FxFileSize: of(xFileSize),
-			FxLock: of(xLock), FxUnlock: of(xUnlock), FxCheckReservedLock: of(xCheckReservedLock), FxFileControl: of(xFileControl),
-			FxSectorSize: of(xSectorSize), FxDeviceCharacteristics: of(xDeviceCharacteristics),
+			FiVersion: 1, FxClose: of(xClose), FxRead: of(xRead), FxWrite: of(xWrite), FxTruncate: of(xTruncate),
+			FxSync: of(xSync), FxFileSize: of(xFileSize),
+			FxLock: of(xLock), FxUnlock: of(xUnlock), FxCheckReservedLock: of(xCheckReservedLock),
+			FxFileControl: of(xFileControl),
+			FxSectorSize:  of(xSectorSize), FxDeviceCharacteristics: of(xDeviceCharacteristics),
 		}
 	}
 	mounts.last++
 	m := &Mount{Name: fmt.Sprintf("simdisk-%d", mounts.last)}
 	m.name = append([]byte(m.Name), 0)
 	m.vfs = sqlite3.Tsqlite3_vfs{
-		FiVersion: 2, FszOsFile: int32(unsafe.Sizeof(sqliteFile{})), FmxPathname: 1024, FzName: uintptr(unsafe.Pointer(&m.name[0])), FpAppData: mounts.last,
-		FxOpen: of(xOpen), FxDelete: of(xDelete), FxAccess: of(xAccess), FxFullPathname: of(xFullPathname), FxRandomness: of(xRandomness), FxSleep: of(xSleep),
+		FiVersion: 2, FszOsFile: int32(unsafe.Sizeof(sqliteFile{})), FmxPathname: 1024,
+		FzName: uintptr(unsafe.Pointer(&m.name[0])), FpAppData: mounts.last,
+		FxOpen: of(xOpen), FxDelete: of(xDelete), FxAccess: of(xAccess), FxFullPathname: of(xFullPathname),
+		FxRandomness: of(xRandomness), FxSleep: of(xSleep),
 		FxCurrentTime: of(xCurrentTime), FxGetLastError: of(xGetLastError), FxCurrentTimeInt64: of(xCurrentTimeInt64),
 	}
 	mounts.mounts[mounts.last] = m
@@ -134,7 +138,8 @@ func xOpen(tls *libc.TLS, pVfs, zName, pFile uintptr, flags int32, pOutFlags uin
 	}
 	h.f = f.(*file)
 	h.remove = flags&sqlite3.SQLITE_OPEN_DELETEONCLOSE != 0
-	h.syncDir = flags&sqlite3.SQLITE_OPEN_CREATE != 0 && flags&(sqlite3.SQLITE_OPEN_MAIN_JOURNAL|sqlite3.SQLITE_OPEN_SUPER_JOURNAL|sqlite3.SQLITE_OPEN_WAL) != 0
+	h.syncDir = flags&sqlite3.SQLITE_OPEN_CREATE != 0 &&
+		flags&(sqlite3.SQLITE_OPEN_MAIN_JOURNAL|sqlite3.SQLITE_OPEN_SUPER_JOURNAL|sqlite3.SQLITE_OPEN_WAL) != 0
 	mounts.Lock()
 	mounts.last++
 	at[sqliteFile](pFile).id = mounts.last

@@ -63,11 +63,13 @@ func Against(colluders int) string {
 
 // Trust says whom a guarantee asks to trust that so many owners share, of whom so many others may collude.
 func Trust(owners, colluders int) string {
-	who := fmt.Sprintf("At least %d of the %d owners have to be honest, the owner of these records among them", owners-colluders, owners)
+	who := fmt.Sprintf("At least %d of the %d owners have to be honest, the owner of these records among them",
+		owners-colluders, owners)
 	if colluders == 0 {
 		who = fmt.Sprintf("All %d owners have to be honest", owners)
 	}
-	return who + ": each of them adds its share of the noise, and tells nobody its share, its sums or its keys. The masks have to hold: " +
+	return who +
+		": each of them adds its share of the noise, and tells nobody its share, its sums or its keys. The masks have to hold: " +
 		"they rest on X25519, HKDF and AES, and on fingerprints of keys that people compared. The hub need not be trusted."
 }
 

@@ -16,7 +16,8 @@ const (
 	Enough = 38 // 2³⁸/144 > 10⁹
 )
 
-// A Sketch holds the least distinct hashes of a table's rows: all of them up to Last. So it is a uniform sample of the distinct rows.
+// A Sketch holds the least distinct hashes of a table's rows: all of them up to Last. So it is a uniform sample of the
+// distinct rows.
 type Sketch struct {
 	Rows  []uint64 // ascending
 	Times []uint32 // how often the table has each
@@ -112,8 +113,8 @@ func Compare(first, last Sketch) (t Tally) {
 // ByChance estimates Both for two independent tables, from above on average.
 func (t Tally) ByChance() float64 { return 2 * math.Sqrt(float64(t.First)*float64(t.Last)) }
 
-// Overlap says whether the tables share more rows than independent ones would: above a share of the rows that one of them has once,
-// of which there are once.
+// Overlap says whether the tables share more rows than independent ones would: above a share of the rows that one of
+// them has once, of which there are once.
 func (t Tally) Overlap(once int) bool {
 	return float64(t.Both)-t.ByChance() > share*float64(once) && t.evidence() > -math.Log(chance)
 }
@@ -121,9 +122,9 @@ func (t Tally) Overlap(once int) bool {
 // never is the logarithm of 0 in sums.
 const never = -math.MaxFloat64
 
-// evidence is the logarithm of a number that is at most 1 on average, if the rows of both tables are independent: a mean of products
-// over the rows that both have twice together, of 1 + √(xy) for one that each has once, and 1 − x and 1 − y for one that the first or the
-// last has twice.
+// evidence is the logarithm of a number that is at most 1 on average, if the rows of both tables are independent: a
+// mean of products over the rows that both have twice together, of 1 + √(xy) for one that each has once, and 1 − x and
+// 1 − y for one that the first or the last has twice.
 func (t Tally) evidence() float64 {
 	most, all := never, make([]float64, 0, 12*12)
 	times := func(n int, log float64) float64 {
@@ -134,7 +135,8 @@ func (t Tally) evidence() float64 {
 	}
 	for x := 1.0; x >= 0x1p-11; x /= 2 {
 		for y := 1.0; y >= 0x1p-11; y /= 2 {
-			e := max(never, times(t.Both, math.Log1p(math.Sqrt(x*y)))+times(t.First, math.Log1p(-x))+times(t.Last, math.Log1p(-y)))
+			e := max(never,
+				times(t.Both, math.Log1p(math.Sqrt(x*y)))+times(t.First, math.Log1p(-x))+times(t.Last, math.Log1p(-y)))
 			most, all = max(most, e), append(all, e)
 		}
 	}

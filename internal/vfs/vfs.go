@@ -79,14 +79,15 @@ func (OS) SyncDir(dir string) error {
 	}
 	defer d.Close()
 	var cause *fs.PathError
-	if err := d.Sync(); errors.As(err, &cause) && cause.Err.Error() != "invalid argument" && cause.Err.Error() != "Access is denied." {
+	if err := d.Sync(); errors.As(err, &cause) && cause.Err.Error() != "invalid argument" &&
+		cause.Err.Error() != "Access is denied." {
 		return err
 	}
 	return nil
 }
 
-// MkdirAll is disk.MkdirAll, and makes the names of the directory and of those above it durable, as far up as this
-// user may and the system can. A directory that exists may have been made by a process that was killed before it did so.
+// MkdirAll is disk.MkdirAll, and makes the names of the directory and of those above it durable, as far up as this user
+// may and the system can. A directory that exists may have been made by a process that was killed before it did so.
 func MkdirAll(disk FS, dir string, mode fs.FileMode) error {
 	if err := disk.MkdirAll(dir, mode); err != nil {
 		return err
@@ -107,8 +108,8 @@ func MkdirAll(disk FS, dir string, mode fs.FileMode) error {
 	}
 }
 
-// Rewrite writes the content of a file where it stands. After a sync that failed, systems take pages for written that are not, and
-// another sync does nothing for them: a file that another process wrote is durable after Rewrite and Sync.
+// Rewrite writes the content of a file where it stands. After a sync that failed, systems take pages for written that
+// are not, and another sync does nothing for them: a file that another process wrote is durable after Rewrite and Sync.
 func Rewrite(f File) error {
 	b := make([]byte, 1<<16)
 	for at := int64(0); ; {

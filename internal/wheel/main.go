@@ -113,7 +113,9 @@ func pack(module, goos, tag, version string, command []byte) ([]byte, error) {
 	}
 	var w wheel
 	w.zip = zip.NewWriter(&w.bytes)
-	w.zip.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, flate.BestCompression) })
+	w.zip.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(to, flate.BestCompression)
+	})
 	for _, source := range sources { // in order of their names
 		text, err := os.ReadFile(source)
 		if err != nil {

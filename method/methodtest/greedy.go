@@ -38,7 +38,8 @@ func (m Greedy) Configure(pub oracle.Public, _ method.Objective, terms method.Te
 		return nil, errors.New("privacy: an adversary needs a budget")
 	}
 	twenty := func(noise float64) privacy.Event {
-		return privacy.Repeated{Count: 20, Of: pub.Cost(m.sampler(pub), []oracle.Query{m.query(noise, terms.Budget.Delta == 0)})}
+		return privacy.Repeated{Count: 20,
+			Of: pub.Cost(m.sampler(pub), []oracle.Query{m.query(noise, terms.Budget.Delta == 0)})}
 	}
 	var err error
 	if m.Noise == 0 {

@@ -38,8 +38,8 @@ type Problem struct {
 	Best   float64 // its minimum
 }
 
-// Oracle answers a Problem's gradients, Hessians, losses, searches and choices, with noise from a fixed seed. It stands in
-// for the private oracle and keeps what was charged and released.
+// Oracle answers a Problem's gradients, Hessians, losses, searches and choices, with noise from a fixed seed. It stands
+// in for the private oracle and keeps what was charged and released.
 type Oracle struct {
 	Problem Problem
 	Facts   oracle.Public
@@ -227,7 +227,8 @@ func (o *Oracle) Score(q oracle.Score, w []float64) ([]float64, error) {
 	return a, nil
 }
 
-// Minimize implements oracle.Batch: gradient descent, of as many steps as a Descent has passes, or until it has arrived.
+// Minimize implements oracle.Batch: gradient descent, of as many steps as a Descent has passes, or until it has
+// arrived.
 func (o *Oracle) Minimize(q oracle.Minimize) ([]float64, error) {
 	if err := o.take(q); err != nil {
 		return nil, err
@@ -387,7 +388,8 @@ func dot(a, b []float64) float64 {
 var Off = method.Terms{Off: true}
 
 // On are ordinary terms.
-var On = method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
+var On = method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove},
+	Accountant: account.Best{}}
 
 // Pure are terms with δ = 0, which a method of Gaussian noise alone refuses by the
 // field privacy.delta.
@@ -419,9 +421,9 @@ func squared(m method.Method, facts oracle.Public) oracle.Public {
 	return facts
 }
 
-// settings are On and Pure, as far as m takes them; for a method that says that it needs replace-one, with
-// that and a loss of one margin and bounded slope; for one that needs the squared loss, with that; for one that says that it is for the
-// lab, Off.
+// settings are On and Pure, as far as m takes them; for a method that says that it needs replace-one, with that and a
+// loss of one margin and bounded slope; for one that needs the squared loss, with that; for one that says that it is
+// for the lab, Off.
 func settings(m method.Method) []setting {
 	usual := squared(m, NewOracle(Quadratic(4, 10), 0).Facts)
 	one := usual
@@ -575,7 +577,8 @@ func checkRefusal(t *testing.T, m method.Method, s setting) {
 			last = st
 		}
 		if last.Status != method.OutOfBudget || len(last.W) != 4 {
-			t.Errorf("after %d charges: status %v with %d parameters; want out of budget with 4", admitted, last.Status, len(last.W))
+			t.Errorf("after %d charges: status %v with %d parameters; want out of budget with 4", admitted, last.Status,
+				len(last.W))
 		}
 		if len(o.Record) != admitted {
 			t.Errorf("%d batches charged of %d admitted", len(o.Record), admitted)
@@ -611,7 +614,8 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	want := iterates(t, m, o)
 	none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
 	none.Meter = &refuse{0}
-	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
+	if got := iterates(t, m,
+		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("replaying the releases gives other iterates")
 	}
 	cut := len(o.Record) / 2
@@ -627,13 +631,15 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 			rest.rnd.NormFloat64()
 		}
 	}
-	if got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest}); !slices.EqualFunc(want, got, slices.Equal) {
+	if got := iterates(t, m,
+		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest}); !slices.EqualFunc(want, got,
+		slices.Equal) {
 		t.Error("a run that is taken up in the middle gives other iterates")
 	}
 }
 
-// checkState: a method whose steps say that it keeps a state continues from any of them, by the rest of its releases alone, as it
-// did from the beginning.
+// checkState: a method whose steps say that it keeps a state continues from any of them, by the rest of its releases
+// alone, as it did from the beginning.
 func checkState(t *testing.T, m method.Method, s setting) {
 	o := s.oracle(0.1)
 	m = fit(t, m, o.Facts, s.terms)
@@ -676,7 +682,8 @@ func checkState(t *testing.T, m method.Method, s setting) {
 				t.Fatal(err)
 			}
 			if len(want) == 0 || st.T != want[0].T || st.Status != want[0].Status || !slices.Equal(st.W, want[0].W) ||
-				st.Status == method.Running && (st.Rate != want[0].Rate || st.GradNorm != want[0].GradNorm || st.Moved != want[0].Moved) {
+				st.Status == method.Running &&
+					(st.Rate != want[0].Rate || st.GradNorm != want[0].GradNorm || st.Moved != want[0].Moved) {
 				t.Fatalf("from the state after step %d on, step %d is another than that of the whole run", p.state.T, st.T)
 			}
 			want = want[1:]

@@ -1,8 +1,8 @@
 // Package reg holds the regularizers of an objective: pure functions of the parameters w. They see no record, so they
 // are outside the clipped part of a gradient and cost no privacy. A nil Regularizer is none.
 //
-// Every parameter is regularized, the intercept too: rows are scaled to a norm bound with their intercept inside, and an
-// intercept without a penalty would leave a direction without curvature.
+// Every parameter is regularized, the intercept too: rows are scaled to a norm bound with their intercept inside, and
+// an intercept without a penalty would leave a direction without curvature.
 package reg
 
 import (

@@ -60,7 +60,8 @@ func (q Queries) search(noise, bound float64) oracle.Search {
 	if q.Off {
 		return oracle.Search{Off: true, Noise: mech.AboveThreshold{Max: q.MaxBacktracks}}
 	}
-	return oracle.Search{Bound: bound, Noise: mech.AboveThreshold{Threshold: 2 * noise, Query: 4 * noise, Max: q.MaxBacktracks}}
+	return oracle.Search{Bound: bound,
+		Noise: mech.AboveThreshold{Threshold: 2 * noise, Query: 4 * noise, Max: q.MaxBacktracks}}
 }
 
 // step is what each step is charged for before its Hessian is asked.
@@ -81,7 +82,8 @@ func (q Queries) Cost(phases ...Phase) privacy.Event {
 		}
 		var cost privacy.Event = privacy.Repeated{Count: p.Steps, Of: step}
 		if !q.Plan {
-			cost = privacy.Composed{cost, privacy.Repeated{Count: p.Hessians, Of: q.Public.Cost(q.Sampler, []oracle.Query{q.hess(p.Noise)})}}
+			cost = privacy.Composed{cost,
+				privacy.Repeated{Count: p.Hessians, Of: q.Public.Cost(q.Sampler, []oracle.Query{q.hess(p.Noise)})}}
 		}
 		all = append(all, cost)
 	}
@@ -131,7 +133,8 @@ type Run struct {
 
 // Run prepares a run of the phases on o, with those tolerances ε_g and ε_H. r is nil for none; filter is nil where the
 // cost is a plan.
-func (q Queries) Run(o oracle.Oracle, r reg.Regularizer, gradient, curvature float64, filter *privacy.Filtered, phases ...Phase) *Run {
+func (q Queries) Run(o oracle.Oracle, r reg.Regularizer, gradient, curvature float64, filter *privacy.Filtered,
+	phases ...Phase) *Run {
 	run := &Run{Queries: q, oracle: o, reg: r, filter: filter, phases: phases, g: make([]float64, q.Public.Dim)}
 	run.Constants, run.err = Analysis(q.Public, r, gradient, curvature)
 	for _, p := range phases {
@@ -206,7 +209,8 @@ func (r *Run) least(p Phase) float64 {
 		for _, c := range r.charged {
 			all = append(all, c)
 		}
-		meter, err := account.NewMeter(f, nil, privacy.Budget{Epsilon: f.Epsilon, Delta: f.Delta, Adjacency: r.Public.Adjacency})
+		meter, err := account.NewMeter(f, nil,
+			privacy.Budget{Epsilon: f.Epsilon, Delta: f.Delta, Adjacency: r.Public.Adjacency})
 		return err == nil && meter.Charge(all) == nil
 	}
 	low, high := p.Noise/4, p.Noise
@@ -285,7 +289,8 @@ func (r *Run) hessian(ctx context.Context, w []float64) (*mat.SymDense, error) {
 
 // Along is P4 Algorithm 2: of long·sure, shrink·long·sure, … down to sure, it is the first step size
 // against s, of that norm, that a noisy comparison finds to lower F by least, and sure where it finds none.
-func (r *Run) Along(ctx context.Context, w, s []float64, norm, sure, long, shrink float64, least func(step float64) float64) (step float64, ok bool) {
+func (r *Run) Along(ctx context.Context, w, s []float64, norm, sure, long, shrink float64,
+	least func(step float64) float64) (step float64, ok bool) {
 	step = long * sure
 	q := r.search(r.phases[0].Noise, math.Min(math.Max(step*r.Clip*norm, 1e-100), 1e100))
 	line := oracle.Line{From: w, Along: s}
@@ -350,7 +355,8 @@ func (r *Run) Claim(norm float64, p Pair) *Claim {
 // experiments.
 func Exact(ctx context.Context, o oracle.Oracle, r reg.Regularizer, w []float64) (gradient, least float64, err error) {
 	pub := o.Public()
-	run := Queries{Public: pub, Sampler: sample.Full{}, HessClip: float64(pub.Smooth), Plan: true, Off: true}.Run(o, r, 0, 0, nil, Phase{Steps: 1})
+	run := Queries{Public: pub, Sampler: sample.Full{}, HessClip: float64(pub.Smooth), Plan: true, Off: true}.Run(o, r, 0,
+		0, nil, Phase{Steps: 1})
 	if !run.Next() {
 		return 0, 0, run.Err()
 	}

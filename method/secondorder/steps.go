@@ -24,8 +24,9 @@ type Constants struct {
 // Analysis is the constants of F and of P4's analysis, from public facts; P4 does not state those of its
 // experiments.
 func Analysis(pub oracle.Public, r reg.Regularizer, gradient, curvature float64) (Constants, error) {
-	c := Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: gradient, Curvature: curvature,
-		C: 0.1, C1: 0.1, C2: 0.1, CG: 0.2, CH: 0.2}
+	c := Constants{Smooth: float64(pub.Smooth), HessLipschitz: float64(pub.HessLipschitz), Gradient: gradient,
+		Curvature: curvature,
+		C:         0.1, C1: 0.1, C2: 0.1, CG: 0.2, CH: 0.2}
 	if r != nil {
 		curved, ok := r.(reg.Curved)
 		if !ok {
@@ -49,7 +50,8 @@ func (c Constants) Check() error {
 		name        string
 		value, most float64
 	}{
-		{"G", c.Smooth, math.Inf(1)}, {"M", c.HessLipschitz, math.Inf(1)}, {"ε_g", c.Gradient, math.Inf(1)}, {"ε_H", c.Curvature, math.Inf(1)},
+		{"G", c.Smooth, math.Inf(1)}, {"M", c.HessLipschitz, math.Inf(1)}, {"ε_g", c.Gradient, math.Inf(1)},
+		{"ε_H", c.Curvature, math.Inf(1)},
 		{"c1", c.C1, 0.5}, {"c", c.C, 1. / 3}, {"c2", c.C2, 1./3 - c.C}, {"c_g", c.CG, 1 - c.C1}, {"c_H", c.CH, c.MostCH()},
 	} {
 		if !(v.value > 0 && v.value < v.most) {
@@ -73,13 +75,15 @@ func (c Constants) Roots() (t1, t2 float64) {
 // Short are the least decreases of a short step along the gradient and along the smallest
 // eigenvector. MIN_DEC (10) is the smaller.
 func (c Constants) Short() (gradient, curvature float64) {
-	return (1 - 2*c.C1) / (2 * c.Smooth) * c.Gradient * c.Gradient, 2 * (1./3 - c.C2 - c.C) * cube(c.Curvature) / (c.HessLipschitz * c.HessLipschitz)
+	return (1 - 2*c.C1) / (2 * c.Smooth) * c.Gradient * c.Gradient,
+		2 * (1./3 - c.C2 - c.C) * cube(c.Curvature) / (c.HessLipschitz * c.HessLipschitz)
 }
 
 // Search are those of a step by a line search; MIN_DEC (17) is the smaller.
 func (c Constants) Search() (gradient, curvature float64) {
 	_, t2 := c.Roots()
-	return (1 - c.C1 - c.CG) * c.CG * c.Gradient * c.Gradient / c.Smooth, c.CH * t2 * t2 * cube(c.Curvature) / (4 * c.HessLipschitz * c.HessLipschitz)
+	return (1 - c.C1 - c.CG) * c.CG * c.Gradient * c.Gradient / c.Smooth,
+		c.CH * t2 * t2 * cube(c.Curvature) / (4 * c.HessLipschitz * c.HessLipschitz)
 }
 
 func cube(x float64) float64 { return x * x * x }

@@ -1,4 +1,5 @@
-// Package margin says what the margins of models are, in words, for pages that may not know models, since those see rows.
+// Package margin says what the margins of models are, in words, for pages that may not know models, since those see
+// rows.
 package margin
 
 import (

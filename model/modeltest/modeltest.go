@@ -24,7 +24,8 @@ func Unit(bound float64) float64 {
 // zero to multiples of unit; norms are rounded up.
 func Dense(x [][]float64, y []float64, unit float64) *data.Block {
 	if len(x) == 0 || len(x) > data.BlockRows || len(x) != len(y) {
-		panic(fmt.Sprintf("modeltest: %d rows and %d labels; want as many labels as rows, 1 to %d", len(x), len(y), data.BlockRows))
+		panic(fmt.Sprintf("modeltest: %d rows and %d labels; want as many labels as rows, 1 to %d", len(x), len(y),
+			data.BlockRows))
 	}
 	b := &data.Block{N: len(x), Dim: len(x[0])}
 	for i, row := range x {

@@ -14,7 +14,8 @@ const mostSteps = 1 << 27
 // Descend runs gradient descent from w = 0, without noise: OutPert-GD, and with several batches
 // OutPert-RSGD. sum sets g to the sum of the records' gradients at w over a batch; size divides it,
 // for a smaller last batch too. With Average w ends as the mean of the iterates.
-func Descend(ctx context.Context, w []float64, d oracle.Descent, l2, size float64, batches int, sum func(g, w []float64, batch int)) error {
+func Descend(ctx context.Context, w []float64, d oracle.Descent, l2, size float64, batches int,
+	sum func(g, w []float64, batch int)) error {
 	g, mean := make([]float64, len(w)), make([]float64, len(w))
 	t := 0
 	for range d.Passes {

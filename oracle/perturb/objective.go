@@ -44,12 +44,14 @@ func (p Problem) Objective(h oracle.Objective, l2 float64) (o Objective, err err
 	bent := math.Log1p(p.Smooth/(n*o.Curve)) * (1 + 1e-12) // what the determinants can differ by
 	left := epsilon - bent
 	if !(left > 0) {
-		return o, fmt.Errorf("curvature %.3g of the sum leaves nothing of ε = %v: it must exceed %.4g", n*o.Curve, h.Epsilon, p.Smooth/math.Expm1(epsilon))
+		return o, fmt.Errorf("curvature %.3g of the sum leaves nothing of ε = %v: it must exceed %.4g", n*o.Curve, h.Epsilon,
+			p.Smooth/math.Expm1(epsilon))
 	}
 	if o.Tilt, err = tiltFor(math.Nextafter(left, 0), delta, p.Lipschitz); err != nil {
 		return o, err
 	}
-	if o.Sigma, err = account.Calibrate(account.GDP{}, privacy.Budget{Epsilon: h.Epsilon * outputShare, Delta: h.Delta * outputShare, Adjacency: privacy.ReplaceOne},
+	if o.Sigma, err = account.Calibrate(account.GDP{},
+		privacy.Budget{Epsilon: h.Epsilon * outputShare, Delta: h.Delta * outputShare, Adjacency: privacy.ReplaceOne},
 		func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} }); err != nil {
 		return o, err
 	}

@@ -62,7 +62,9 @@ func (p Problem) Release(q oracle.Minimize) (Release, error) {
 			return Release{}, fmt.Errorf("a descent of more than %d steps", mostSteps)
 		}
 		if curve := p.Smooth + q.L2; !(how.Rate*curve <= 2) {
-			return Release{}, fmt.Errorf("a descent of step size %v; choose at most %v, 2 over the curvature of the loss and of L2", how.Rate, 2/curve)
+			return Release{},
+				fmt.Errorf("a descent of step size %v; choose at most %v, 2 over the curvature of the loss and of L2", how.Rate,
+					2/curve)
 		}
 		sens, reach := p.Descent(how, q.L2)
 		return p.release(how.Noise, sens, reach)
@@ -71,7 +73,8 @@ func (p Problem) Release(q oracle.Minimize) (Release, error) {
 		if err != nil {
 			return Release{}, err
 		}
-		return p.release(mech.Gaussian{Sigma: o.Sigma}, 2*o.Missed, o.Reach) // two tables' results miss in opposite directions
+		// two tables' results miss in opposite directions
+		return p.release(mech.Gaussian{Sigma: o.Sigma}, 2*o.Missed, o.Reach)
 	}
 	return Release{}, fmt.Errorf("the minimization %T has no theorem", q.How)
 }
@@ -82,7 +85,8 @@ func (p Problem) check() error {
 	case p.Adjacency != privacy.ReplaceOne:
 		return fmt.Errorf("a minimizer has a sensitivity under %v only: with a private row count the curvature of the mean has no bound", privacy.ReplaceOne)
 	case !p.Convex || math.IsInf(p.Smooth, 1) || math.IsInf(p.Lipschitz, 1):
-		return fmt.Errorf("the loss of %s is not convex, smooth and of bounded slope; its minimizer has no sensitivity", p.Model)
+		return fmt.Errorf("the loss of %s is not convex, smooth and of bounded slope; its minimizer has no sensitivity",
+			p.Model)
 	case !(p.RowNorm <= p.NormBound):
 		return fmt.Errorf("rows of norm up to %v, the model counts on %v", p.RowNorm, p.NormBound)
 	}

@@ -25,7 +25,8 @@ const randomShare = 16
 // requests before it lets the process wait.
 const requestRows = 1024
 
-// shortTile is how many rows of 16-bit numbers are evaluated at once, more of short ones. They stay in the second-level cache.
+// shortTile is how many rows of 16-bit numbers are evaluated at once, more of short ones. They stay in the second-level
+// cache.
 const shortTile = 64
 
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
@@ -45,7 +46,8 @@ func splitOf(t *data.Table, m model.Model, network bool) int {
 	switch {
 	case network:
 		most = 2 * netTile
-	case len(t.Blocks) == 0 || t.Blocks[0].Start != nil: // sparse rows have few products, and every worker sums all parameters
+	// sparse rows have few products, and every worker sums all parameters
+	case len(t.Blocks) == 0 || t.Blocks[0].Start != nil:
 		return most
 	}
 	return min(most, max(parallelLeast, parallelProducts/m.Dim()))
@@ -261,7 +263,8 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		if err != nil {
 			return err
 		}
-		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with, signed: q.Of == Answers}, q.Len(), q.Unit, s.listed, s.whole))
+		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with, signed: q.Of == Answers}, q.Len(),
+			q.Unit, s.listed, s.whole))
 	default:
 		s.count(s.added(q))
 	}
@@ -354,7 +357,8 @@ func (s *Local) Close() {
 
 // clipped makes the clipped sum over the named rows in counts of unit, a power
 // of two that depends on public facts alone. Take hands them out.
-func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32, all bool) (unit float64, err error) {
+func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows []int32,
+	all bool) (unit float64, err error) {
 	unit, err = s.unitOf(rule.Bound(), facts.Rows)
 	if err != nil {
 		return 0, err
@@ -629,7 +633,8 @@ func (u *worker) flush() {
 	u.filled = 0
 }
 
-// spill adds the exact partial sums from number from on to counts, and sets them to 0. Counts may wrap around: see noisySum.
+// spill adds the exact partial sums from number from on to counts, and sets them to 0. Counts may wrap around: see
+// noisySum.
 func (u *worker) spill(counts []int64, from int) {
 	kern.Spill(counts, u.acc[from:from+len(counts)], 1/u.s.sums) // a power of two: exact
 }

@@ -116,7 +116,8 @@ func (t *losses) add(u *worker, v data.View) {
 // twoClasses says whether a model has two classes by one margin, of which 0-1 losses are counted.
 func twoClasses(m model.Model) bool { return m.Facts().OneMargin && m.Outputs() == 2 }
 
-// zeroOne sets l_i to 1 where the class of row i is not the likelier one of m at w, otherwise to 0. likely has room for both.
+// zeroOne sets l_i to 1 where the class of row i is not the likelier one of m at w, otherwise to 0. likely has room for
+// both.
 func zeroOne(l, likely []float64, m model.Model, w []float64, v data.View, ws *model.Workspace) {
 	m.Predict(likely, w, v, ws)
 	for i := range l {

@@ -36,13 +36,15 @@ func (o *Oracle) splitCenter(q oracle.Grad, at []float64) (w, center []float64, 
 	}
 	dim := o.cfg.Facts.Dim // as many as features: the model has one margin
 	if len(at) != 2*dim {
-		return nil, nil, fmt.Errorf("private: found %d parameters and numbers of the center; the model has %d parameters, and rows as many features", len(at), dim)
+		return nil, nil,
+			fmt.Errorf("private: found %d parameters and numbers of the center; the model has %d parameters, and rows as many features", len(at), dim)
 	}
 	return at[:dim], at[dim:], nil
 }
 
-// setCenter prepares the workers for gradients at w of rows less m; nil: of rows as they are. It checks that m is as the proof of
-// exact sums needs it: whole numbers of the rows' unit, with a norm of at most the bound on rows (PROOFS.md#center).
+// setCenter prepares the workers for gradients at w of rows less m; nil: of rows as they are. It checks that m is as
+// the proof of exact sums needs it: whole numbers of the rows' unit, with a norm of at most the bound on rows
+// (PROOFS.md#center).
 func (s *Local) setCenter(m, w []float64) error {
 	s.centered = m != nil
 	if m == nil {
@@ -55,7 +57,8 @@ func (s *Local) setCenter(m, w []float64) error {
 	for j, v := range m {
 		k := v / t.Unit
 		if !(k >= -limit && k <= limit) || k != math.Trunc(k) {
-			return fmt.Errorf("private: a number of the center is no multiple of %v, the unit of rows, within %v", t.Unit, t.NormBound)
+			return fmt.Errorf("private: a number of the center is no multiple of %v, the unit of rows, within %v", t.Unit,
+				t.NormBound)
 		}
 		if square += k * k; square > limit*limit {
 			return fmt.Errorf("private: the center's norm is above %v, the bound on rows", t.NormBound)
@@ -77,15 +80,15 @@ func (s *Local) setCenter(m, w []float64) error {
 	return nil
 }
 
-// Norms of rows less a center are kept from pass to pass over all rows: 8 bytes beside the numbers of a row, if those are so many,
-// of tables of so many rows at most.
+// Norms of rows less a center are kept from pass to pass over all rows: 8 bytes beside the numbers of a row, if those
+// are so many, of tables of so many rows at most.
 const (
 	apartDim  = 16
 	mostApart = 1 << 22
 )
 
-// lessCenter takes the center, times the sum of all coefficients, from numbers from number from on: one whole number from another, modulo
-// 2⁶⁴ as all sums.
+// lessCenter takes the center, times the sum of all coefficients, from numbers from number from on: one whole number
+// from another, modulo 2⁶⁴ as all sums.
 func (s *Local) lessCenter(dst []int64, from int) {
 	if !s.centered {
 		return

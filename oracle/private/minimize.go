@@ -128,9 +128,10 @@ func (o *Oracle) descend(ctx context.Context, w []float64, d oracle.Descent, l2 
 			batches = append(batches, batch)
 		}
 	}
-	return perturb.Descend(ctx, w, d, l2, perturb.Size(d, o.cfg.Facts.Rows), len(batches), func(g, w []float64, batch int) {
-		o.local.plain(g, w, clip.None{}, batches[batch], all)
-	})
+	return perturb.Descend(ctx, w, d, l2, perturb.Size(d, o.cfg.Facts.Rows), len(batches),
+		func(g, w []float64, batch int) {
+			o.local.plain(g, w, clip.None{}, batches[batch], all)
+		})
 }
 
 // permutation draws an order of the records, every one equally likely. It stays secret.

@@ -15,17 +15,19 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A Pool adds up the parts of all owners of a network, so that nobody reads more than the sum (network.mode: sum). A part is an
-// owner's exact sum with its share of noise (mech.Share); the Pool masks it, so what it is given is private and what it
-// returns is public. For each attempt at a batch the oracle calls Meet, then charges, and then calls Sum once for each query.
+// A Pool adds up the parts of all owners of a network, so that nobody reads more than the sum (network.mode: sum). A
+// part is an owner's exact sum with its share of noise (mech.Share); the Pool masks it, so what it is given is private
+// and what it returns is public. For each attempt at a batch the oracle calls Meet, then charges, and then calls Sum
+// once for each query.
 type Pool interface {
-	// Meet waits until all owners are there for the next attempt. Nothing was charged for it. held says that an earlier process of
-	// this owner charged the attempt and masked a part of it: it is not charged again. Owners make as many attempts as they all
-	// have planned, retries included; after that the error wraps privacy.ErrExhausted.
+	// Meet waits until all owners are there for the next attempt. Nothing was charged for it. held says that an earlier
+	// process of this owner charged the attempt and masked a part of it: it is not charged again. Owners make as many
+	// attempts as they all have planned, retries included; after that the error wraps privacy.ErrExhausted.
 	Meet(ctx context.Context) (held bool, err error)
-	// Sum returns the sum of all owners' parts modulo 2⁶⁴, n numbers, valid until the next call. part makes the owner's; it is not called for a
-	// part that an earlier process masked. asked is a hash of what all owners must agree on beside what was released before. ErrGivenUp says
-	// that an owner's part is missing and the attempt is over for all owners: the oracle meets, charges and draws again.
+	// Sum returns the sum of all owners' parts modulo 2⁶⁴, n numbers, valid until the next call. part makes the owner's;
+	// it is not called for a part that an earlier process masked. asked is a hash of what all owners must agree on beside
+	// what was released before. ErrGivenUp says that an owner's part is missing and the attempt is over for all owners:
+	// the oracle meets, charges and draws again.
 	Sum(ctx context.Context, asked [32]byte, n int, part func() ([]int64, error)) ([]int64, error)
 }
 
@@ -42,7 +44,8 @@ type share interface {
 	AddPart(v []int64, grid, sens float64, src *noise.Source) error
 }
 
-// shareOf is the owner's share of the noise of q. Sums whose noise is no Gaussian have no theorem here, nor have searches and choices.
+// shareOf is the owner's share of the noise of q. Sums whose noise is no Gaussian have no theorem here, nor have
+// searches and choices.
 func (o *Oracle) shareOf(q oracle.Query) (share, error) {
 	var m mech.Additive
 	switch q := q.(type) {
@@ -83,13 +86,14 @@ func (cfg *Config) checkPool() error {
 	return privacy.Shared{Owners: owners, Colluders: cfg.Facts.Colluders, Of: privacy.Gaussian{Sigma: 1}}.Validate()
 }
 
-// total is the noisy sum of all owners for q: n numbers in counts of r.grid, modulo 2^(64−r.shift). part is this owner's exact sum, which is
-// known modulo 2⁶⁴ units. A part is given away in units, so that all can read is that function of sum plus noise, as in noisySum. Where the owners give an
-// attempt up, this one charges the batch once more and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would
-// show the part.
+// total is the noisy sum of all owners for q: n numbers in counts of r.grid, modulo 2^(64−r.shift). part is this
+// owner's exact sum, which is known modulo 2⁶⁴ units. A part is given away in units, so that all can read is that
+// function of sum plus noise, as in noisySum. Where the owners give an attempt up, this one charges the batch once more
+// and draws a fresh sample, fresh noise and so a fresh part: noise that is used twice would show the part.
 //
-// An error ends the batch, and releases none of it. Half a batch would stand in the run's log as a whole one, and a process that goes on would
-// pass over an attempt that the other owners are still at. The sums that were made are in the Pool's own journal, which answers again.
+// An error ends the batch, and releases none of it. Half a batch would stand in the run's log as a whole one, and a
+// process that goes on would pass over an attempt that the other owners are still at. The sums that were made are in
+// the Pool's own journal, which answers again.
 func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, error)) (total []int64, err error) {
 	defer func() {
 		if err != nil {
@@ -139,12 +143,13 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 	}
 }
 
-// askedOf is a hash of a query, its sample and its release. Parameters are not in it: they follow from what was released before, and may
-// differ in their last bits where machines round differently.
+// askedOf is a hash of a query, its sample and its release. Parameters are not in it: they follow from what was
+// released before, and may differ in their last bits where machines round differently.
 func askedOf(q oracle.Query, from sample.Sampler, m share, r release, n int) (asked [32]byte, err error) {
 	event, err := privacy.MarshalEvent(m.Event())
 	if err != nil {
 		return asked, err
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%#v\n%#v\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q, from, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
+	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%#v\n%#v\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q,
+		from, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
 }

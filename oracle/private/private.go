@@ -98,7 +98,8 @@ func New(cfg Config) (*Oracle, error) {
 	case cfg.Journal == nil:
 		return nil, errors.New("private: Config.Journal is required")
 	case cfg.Meter.Adjacency() != cfg.Facts.Adjacency:
-		return nil, fmt.Errorf("private: the meter's adjacency is %v, the run's is %v", cfg.Meter.Adjacency(), cfg.Facts.Adjacency)
+		return nil, fmt.Errorf("private: the meter's adjacency is %v, the run's is %v", cfg.Meter.Adjacency(),
+			cfg.Facts.Adjacency)
 	case cfg.Facts.Rows < 1:
 		return nil, errors.New("private: the nominal row count is required")
 	case cfg.Model.Dim() != cfg.Facts.Dim:
@@ -108,7 +109,8 @@ func New(cfg Config) (*Oracle, error) {
 	case cfg.Facts.Centered && (cfg.Facts.Bytes || cfg.Facts.Short || !cfg.Model.Facts().Centered):
 		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes or 16-bit numbers, are not", cfg.Model.Name())
 	case cfg.Facts.Shifted && !cfg.Model.Facts().Shifted:
-		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not", cfg.Model.Name())
+		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not",
+			cfg.Model.Name())
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}
@@ -131,7 +133,8 @@ func New(cfg Config) (*Oracle, error) {
 	if cfg.Facts.Adjacency == privacy.ReplaceOne && o.units != declared {
 		// Public under replace-one (R9).
 		o.Close()
-		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree", o.units, cfg.Facts.Counted(), declared)
+		return nil, fmt.Errorf("private: the table has %d %s, the schema declares %d; under replace-one they must agree",
+			o.units, cfg.Facts.Counted(), declared)
 	}
 	o.batch.o = o
 	return o, nil
@@ -181,7 +184,8 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	return b, nil
 }
 
-// attempt charges a batch and draws its sample: steps 1 to 3 above. Owners of a network meet before, and may need several attempts.
+// attempt charges a batch and draws its sample: steps 1 to 3 above. Owners of a network meet before, and may need
+// several attempts.
 func (o *Oracle) attempt(ctx context.Context, s sample.Sampler, cost privacy.Event) error {
 	epoch, allocated := s.(sample.Allocation)
 	if o.epoch > 0 {
@@ -429,7 +433,8 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 func (o *Oracle) fitsGrad(q oracle.Grad) error {
 	f, name := o.cfg.Model.Facts(), o.cfg.Model.Name()
 	if _, value := q.Clip.(clip.Value); value && !f.Bounded {
-		return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do", name)
+		return fmt.Errorf("private: losses of %s do not bound its gradients: value clipping needs a model of which they do",
+			name)
 	}
 	if layers := perLayer(q.Clip); layers > 0 && layers != f.Layers {
 		return fmt.Errorf("private: per-layer clipping of %d layers; the model %s has %d", layers, name, f.Layers)
@@ -460,7 +465,8 @@ func (o *Oracle) fitsHess() error {
 // fitsLoss checks that the model has losses as q asks for them.
 func (o *Oracle) fitsLoss(q oracle.Loss) error {
 	if q.Wrong && !twoClasses(o.cfg.Model) {
-		return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have", o.cfg.Model.Name())
+		return fmt.Errorf("private: 0-1 losses are of two classes by one margin, which the model %s does not have",
+			o.cfg.Model.Name())
 	}
 	if q.Labels && !o.cfg.Facts.Shifted {
 		return errNotShifted
@@ -571,12 +577,12 @@ func (b *batch) answered(answer []float64) error {
 	return b.release()
 }
 
-// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache: a whole number of times the
-// words that package noise draws at once.
+// chunk is how many numbers of a sum get their noise at a time, so that they stay in the nearest cache: a whole number
+// of times the words that package noise draws at once.
 const chunk = 992
 
-// noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size. The line where private becomes
-// public is the call of q.Noise.Add.
+// noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size. The line where private
+// becomes public is the call of q.Noise.Add.
 func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 	r, err := o.gradients(q, o.batch.both)
 	if err != nil {

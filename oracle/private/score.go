@@ -43,7 +43,8 @@ func (o *Oracle) fitsScore(q oracle.Score) (r release, err error) {
 	case max(1, classes) != m.Outputs():
 		return r, fmt.Errorf("private: a score of %d classes; the model %s predicts %d", classes, m.Name(), m.Outputs())
 	case q.Group.First+q.Group.Count > o.cfg.Table.Dim:
-		return r, fmt.Errorf("private: a score by levels of which the last is feature %d; the table has %d", q.Group.First+q.Group.Count, o.cfg.Table.Dim)
+		return r, fmt.Errorf("private: a score by levels of which the last is feature %d; the table has %d",
+			q.Group.First+q.Group.Count, o.cfg.Table.Dim)
 	case q.Group.Count > 0 && (o.cfg.Facts.Bytes || o.cfg.Facts.Short):
 		return r, errors.New("private: a score is split by levels of rows of float32, not of bytes or 16-bit numbers")
 	}

@@ -82,7 +82,8 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 
 // decreases sums for each of the steps. again says that the last sum of the batch was along the same line.
 func (b *batch) decreases(along oracle.Line, steps []float64, bound float64, again bool) ([]decrease, error) {
-	return b.sums(Sum{Of: Decreases, Unit: unitFor(bound), Bound: bound, W: along.From, Along: along.Along, Steps: steps, Again: again})
+	return b.sums(Sum{Of: Decreases, Unit: unitFor(bound), Bound: bound, W: along.From, Along: along.Along, Steps: steps,
+		Again: again})
 }
 
 // sums are those of s over the sample: whole numbers, but where s has no unit, in the lab.
@@ -252,7 +253,8 @@ func clipped(figure, scale float64, most int64) int64 {
 	return 0
 }
 
-// shared is row i's share of a whole number below 2⁵³, toward zero (PROOFS.md#units): the number itself where rows are units.
+// shared is row i's share of a whole number below 2⁵³, toward zero (PROOFS.md#units): the number itself where rows are
+// units.
 func shared(figure int64, parts []float64, i int) int64 {
 	if parts == nil {
 		return figure

@@ -21,7 +21,8 @@ type release struct {
 	sens  float64 // how far one record moves the rounded sum, in the norm of the noise
 }
 
-// gradients is the release of a clipped sum of gradients, or of rows (oracle.Mean), whose event states both moves or not.
+// gradients is the release of a clipped sum of gradients, or of rows (oracle.Mean), whose event states both moves or
+// not.
 func (o *Oracle) gradients(q oracle.Grad, both bool) (r release, err error) {
 	rule := q.Clip
 	if r.unit, err = o.scale.unitOf(rule.Bound(), o.cfg.Facts.Rows); err != nil {
@@ -104,8 +105,8 @@ func (o *Oracle) scores(q oracle.Select) (r release, monotone bool, err error) {
 	return r, o.cfg.Facts.Adjacency == privacy.AddRemove, err
 }
 
-// cells is the release of a score: whole records, or shares and errors as whole numbers of a unit, so nothing is rounded and there is
-// no slack (PROOFS.md#scores).
+// cells is the release of a score: whole records, or shares and errors as whole numbers of a unit, so nothing is
+// rounded and there is no slack (PROOFS.md#scores).
 func (o *Oracle) cells(q oracle.Score) release {
 	unit := cellUnit(o.cfg.Facts)
 	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts.Classes, o.cfg.Facts.Adjacency)}
@@ -144,16 +145,17 @@ const (
 	netSpare = 18
 )
 
-// byteBits are the same for rows of bytes. A coefficient belongs to the row (v − center, one) of bytes, whose norm data.Pixels
-// bounds by less than 2¹⁴, and entries of that row are multiples of data.ByteStep = 2⁻¹⁰. No part of a sum is above the clip norm, so
-// 2·2^byteBits·2^14·2^10·data.BlockRows = 2^46 < 2^53, and 2·2^byteBits·2^14·2^10·2^spareRows = 2^57: PROOFS.md, bytes.
-// A coefficient of a row of an eighth of the bound and more is a word of 15 digits (kern.ByteWeights).
+// byteBits are the same for rows of bytes. A coefficient belongs to the row (v − center, one) of bytes, whose norm
+// data.Pixels bounds by less than 2¹⁴, and entries of that row are multiples of data.ByteStep = 2⁻¹⁰. No part of a sum
+// is above the clip norm, so 2·2^byteBits·2^14·2^10·data.BlockRows = 2^46 < 2^53, and
+// 2·2^byteBits·2^14·2^10·2^spareRows = 2^57: PROOFS.md, bytes. A coefficient of a row of an eighth of the bound and
+// more is a word of 15 digits (kern.ByteWeights).
 const byteBits = 11
 
-// shortBits are the same for rows of 16-bit numbers, whose coefficient belongs to whole numbers times the table's unit (data.Short). It
-// is a word of 15 digits (kern.ShortLimbs) where those have a norm of shortNorm units and more. No part of a sum is above the
-// clip norm, so 2·2^shortBits·shortNorm·data.BlockRows = 2^40 < 2^53, and 2·2^shortBits·shortNorm·2^shortSpare = 2^60:
-// PROOFS.md, shorts.
+// shortBits are the same for rows of 16-bit numbers, whose coefficient belongs to whole numbers times the table's unit
+// (data.Short). It is a word of 15 digits (kern.ShortLimbs) where those have a norm of shortNorm units and more. No
+// part of a sum is above the clip norm, so 2·2^shortBits·shortNorm·data.BlockRows = 2^40 < 2^53, and
+// 2·2^shortBits·shortNorm·2^shortSpare = 2^60: PROOFS.md, shorts.
 const (
 	shortBits  = 14
 	shortNorm  = 1 << 15
@@ -169,7 +171,9 @@ const fallBits = 20
 
 // scale is what the units of sums follow from, all of it public: what the schema and the model bound.
 type scale struct {
-	rowNorm float64 // a coefficient is a fraction of the clip bound over this: the table's bound on its rows, or on rows of bytes, or a norm of 16-bit numbers, or 1 where the model scales them
+	// a coefficient is a fraction of the clip bound over this: the table's bound on its rows, or on rows of bytes, or a
+	// norm of 16-bit numbers, or 1 where the model scales them
+	rowNorm float64
 	rowUnit float64 // what AddGrad's sums are multiples of, over its unit
 	bits    int     // of a coefficient
 	spare   int     // binary digits of a row count up to which it has them

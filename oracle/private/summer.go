@@ -14,8 +14,8 @@ import (
 // A Summer adds up clipped whole numbers over a sample of private records. Local, the table in this process, is one;
 // rows on other machines (oracle/remote) and audits, which put canaries among the rows (study/audit), are others.
 //
-// A Summer charges nothing, adds no noise and releases nothing: what it returns is private. The oracle calls Draw once the
-// charge is in the journal, and adds noise, once, to what Take returns. Sums are exact modulo 2⁶⁴, so an oracle
+// A Summer charges nothing, adds no noise and releases nothing: what it returns is private. The oracle calls Draw once
+// the charge is in the journal, and adds noise, once, to what Take returns. Sums are exact modulo 2⁶⁴, so an oracle
 // releases the same bits wherever the parts of a sum are added.
 type Summer interface {
 	// Rows is the number of records, as private as a table's.
@@ -37,8 +37,8 @@ type Draw struct {
 	From    int // number of the Summer's first record among them
 }
 
-// Own draws the sample and returns the records from number from on, n of them at most, numbered from 0, in dst's memory.
-// all says that all are drawn.
+// Own draws the sample and returns the records from number from on, n of them at most, numbered from 0, in dst's
+// memory. all says that all are drawn.
 func (d *Draw) Own(dst []int32, from, n int, src *noise.Source) (own []int32, all bool) {
 	d.Key.Reset(src)
 	total := d.Total
@@ -79,7 +79,8 @@ const (
 type Sum struct {
 	Of Kind
 	// Unit is what the numbers are multiples of; of Hessians, the unit of a record's vector, whose square that is. The
-	// sensitivity is stated in it, so a Summer refuses another one than its own. 0: plain float64s, for Local in the lab only.
+	// sensitivity is stated in it, so a Summer refuses another one than its own. 0: plain float64s, for Local in the lab
+	// only.
 	Unit         float64
 	Clip         clip.Rule           // of gradients, rows and Hessians
 	Center       []float64           // of gradients: a point that is taken from every row; nil: none
@@ -115,7 +116,8 @@ func (s *Sum) Len() int {
 	return 1
 }
 
-// check refuses what does not fit the model, and a unit that is not the Summer's own: two builds of Sotto could differ in it.
+// check refuses what does not fit the model, and a unit that is not the Summer's own: two builds of Sotto could differ
+// in it.
 func (s *Sum) check(c *scale, facts oracle.Public) error {
 	switch dim := facts.Dim; {
 	case s.Of != Classes && len(s.W) != dim:

@@ -9,8 +9,8 @@ import (
 	"github.com/sottodp/sotto/internal/twins"
 )
 
-// Rows that two shards share count twice, and so do units with rows in two shards. Sketches find the rows, lists of all ids' hashes the
-// units: see ADR 63.
+// Rows that two shards share count twice, and so do units with rows in two shards. Sketches find the rows, lists of all
+// ids' hashes the units: see ADR 63.
 
 const (
 	sketchRows = 2048  // distinct rows of a sketch
@@ -77,8 +77,8 @@ func readTally(b []byte) twins.Tally {
 	return twins.Tally{Both: at(0), First: at(1), Last: at(2)}
 }
 
-// twice returns the first two shards, in their order, of which one has many rows of the other: tallies[i][j] are those of sketch i at
-// shard j.
+// twice returns the first two shards, in their order, of which one has many rows of the other: tallies[i][j] are those
+// of sketch i at shard j.
 func twice(sketches []twins.Sketch, tallies [][]twins.Tally) (first, second int, found bool) {
 	for j := range sketches {
 		for i := range j {

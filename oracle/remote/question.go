@@ -33,11 +33,14 @@ const (
 type question struct {
 	form
 	turn
-	more    []byte      // of askShared the sketches of all shards; of askSeat the coordinator's part of the key; for a tree, the number of its askSeat
+	// of askShared the sketches of all shards; of askSeat the coordinator's part of the key; for a tree, the number of its
+	// askSeat
+	more    []byte
 	vectors [][]float64 // parameters; of decreases a line and its steps
 }
 
-// A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep the last.
+// A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep
+// the last.
 type form struct {
 	Ask       private.Kind
 	Terms     string // of a hello: what both sides must agree on, hashed, as JSON
@@ -139,10 +142,12 @@ func identity(order [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 
 // asked is the question for a sum.
 func asked(s *private.Sum) (q question, err error) {
-	if s.Of == private.Rows || s.Of == private.Wrong || s.Of == private.Answers || s.Of == private.Labels || s.Of == private.Scores || s.Center != nil || s.Shift != 0 {
+	if s.Of == private.Rows || s.Of == private.Wrong || s.Of == private.Answers || s.Of == private.Labels ||
+		s.Of == private.Scores || s.Center != nil || s.Shift != 0 {
 		return q, errors.New("remote: shards sum no rows, labels, 0-1 losses and scores, take no center from rows and do not shift margins")
 	}
-	q.form = form{Ask: s.Of, Clip: s.Clip, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step, Count: s.Len()}
+	q.form = form{Ask: s.Of, Clip: s.Clip, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step,
+		Count: s.Len()}
 	for _, v := range [][]float64{s.W, s.Along, s.Steps} {
 		if v != nil {
 			q.vectors = append(q.vectors, v)
@@ -169,7 +174,8 @@ func (q *question) sum(facts *oracle.Public) (s *private.Sum, err error) {
 		*to = q.vectors[i]
 	}
 	// Before anything is as long as the question says.
-	if vectors > 0 && len(s.W) != facts.Dim || q.Ask == private.Hessians && facts.Dim > oracle.MaxHess || q.Ask == private.Classes && q.Count != facts.Classes || q.Count != s.Len() {
+	if vectors > 0 && len(s.W) != facts.Dim || q.Ask == private.Hessians && facts.Dim > oracle.MaxHess ||
+		q.Ask == private.Classes && q.Count != facts.Classes || q.Count != s.Len() {
 		return nil, errQuestion
 	}
 	return s, nil
@@ -177,7 +183,8 @@ func (q *question) sum(facts *oracle.Public) (s *private.Sum, err error) {
 
 // checkSample refuses numbers that no sampler takes.
 func (q *question) checkSample(adj privacy.Adjacency) error {
-	if fixed, ok := q.Sampler.(sample.Fixed); q.Total < 0 || q.Total > math.MaxInt32 || q.From < 0 || q.From > q.Total || ok && int64(fixed.N) != q.Total {
+	if fixed, ok := q.Sampler.(sample.Fixed); q.Total < 0 || q.Total > math.MaxInt32 || q.From < 0 || q.From > q.Total ||
+		ok && int64(fixed.N) != q.Total {
 		return errQuestion
 	}
 	return q.Sampler.Check(adj)
@@ -230,8 +237,8 @@ func readTurn(b []byte) (t turn) {
 	return t
 }
 
-// append writes the question, whose form has that JSON: the JSON, the turn, more, and the vectors, each of them but the turn with
-// its length before it.
+// append writes the question, whose form has that JSON: the JSON, the turn, more, and the vectors, each of them but the
+// turn with its length before it.
 func (q *question) append(dst, form []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(form)))
 	dst = q.turn.append(append(dst, form...))

@@ -29,9 +29,9 @@ import (
 type Carrier interface {
 	Shards() int  // how many there are
 	Largest() int // most bytes of a message
-	// Ask delivers question i to shard i, or none where it is empty, and hands an answer of each to take as it arrives, one at a
-	// time. If take returns an *Unfit, Ask waits for the answer of another worker; any other error ends it. The questions are
-	// the caller's again when it returns, an answer when take does.
+	// Ask delivers question i to shard i, or none where it is empty, and hands an answer of each to take as it arrives,
+	// one at a time. If take returns an *Unfit, Ask waits for the answer of another worker; any other error ends it. The
+	// questions are the caller's again when it returns, an answer when take does.
 	Ask(ctx context.Context, questions [][]byte, take func(shard int, answer []byte) error) error
 }
 
@@ -67,11 +67,12 @@ type Shards struct {
 	part    Part
 }
 
-// Open asks all shards who they are. Terms, each hashed, must be the same for them and the
-// coordinator; Open refuses other shards. If two shards hold the same rows, more equal ones than chance explains, or rows of one unit, it
-// tells their workers and returns a *Refused, as it does if a worker's own machine protects its rows. Each shard sends that many bytes
-// for the gate to compare ([Shards.Compared]).
-func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte, compared int) (*Shards, error) {
+// Open asks all shards who they are. Terms, each hashed, must be the same for them and the coordinator; Open refuses
+// other shards. If two shards hold the same rows, more equal ones than chance explains, or rows of one unit, it tells
+// their workers and returns a *Refused, as it does if a worker's own machine protects its rows. Each shard sends that
+// many bytes for the gate to compare ([Shards.Compared]).
+func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Public, terms map[string][]byte,
+	compared int) (*Shards, error) {
 	session, err := secret.newSession()
 	if err != nil {
 		return nil, err
@@ -80,15 +81,18 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if carrier.Shards() < 1 {
 		return nil, errors.New("remote: no shards")
 	}
-	s.questions, s.waits, s.counted = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards()), make([]bool, carrier.Shards())
+	s.questions, s.waits, s.counted = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards()),
+		make([]bool, carrier.Shards())
 	if tree, ok := carrier.(Gatherer); ok && Tree(carrier.Shards()) {
 		s.tree = tree
 	}
 	if most := largest(facts.Dim); most > carrier.Largest() {
-		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; the carrier takes %d", facts.Dim, most, carrier.Largest())
+		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; the carrier takes %d", facts.Dim, most,
+			carrier.Largest())
 	}
 	if most := largest(0) + carrier.Shards()*sketchRows*sketchSize + compared; most > carrier.Largest() {
-		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; the carrier takes %d", carrier.Shards(), most, carrier.Largest())
+		return nil, fmt.Errorf("remote: messages of %d shards have up to %d bytes; the carrier takes %d", carrier.Shards(),
+			most, carrier.Largest())
 	}
 	agreed, err := json.Marshal(terms)
 	if err != nil {
@@ -131,13 +135,16 @@ func (s *Shards) Refuse(ctx context.Context) {
 	for i := range all {
 		all[i] = i
 	}
-	s.dismiss(ctx, form{Protected: true, Why: "the coordinator does not use these rows: its ledger protects them, or cannot compare them; its terminal says why"}, all...)
+	s.dismiss(ctx,
+		form{Protected: true,
+			Why: "the coordinator does not use these rows: its ledger protects them, or cannot compare them; its terminal says why"}, all...)
 }
 
 // apart checks that no two shards hold the same rows, or many: a record in two counts twice.
 func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i, d := range s.digests {
-		if first := slices.Index(s.digests, d); first < i && s.from[i] < s.from[i+1] { // empty ones are equal, and share nobody
+		// empty ones are equal, and share nobody
+		if first := slices.Index(s.digests, d); first < i && s.from[i] < s.from[i+1] {
 			return refuse(len(s.digests), sameRows, first, i)
 		}
 	}
@@ -148,15 +155,16 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i := range tallies {
 		tallies[i] = make([]twins.Tally, len(sketches))
 	}
-	err := s.ask(ctx, question{form: form{Ask: askShared}, more: slices.Concat(sketches...)}, func(j int, answer []byte) error {
-		if len(answer) != len(sketches)*tallySize {
-			return errSealed
-		}
-		for i := range tallies {
-			tallies[i][j] = readTally(answer[i*tallySize:])
-		}
-		return nil
-	})
+	err := s.ask(ctx, question{form: form{Ask: askShared}, more: slices.Concat(sketches...)},
+		func(j int, answer []byte) error {
+			if len(answer) != len(sketches)*tallySize {
+				return errSealed
+			}
+			for i := range tallies {
+				tallies[i][j] = readTally(answer[i*tallySize:])
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -175,25 +183,27 @@ const goodbye = 2 * time.Second // for workers that the coordinator refuses
 // helloSize is the bytes of the number of rows, their digest and their order in the answer to a hello.
 const helloSize = 8 + 32 + 32
 
-// unitsApart checks that no unit has rows in two shards: it would count as two. Each shard sends as many hashes as it may have units.
+// unitsApart checks that no unit has rows in two shards: it would count as two. Each shard sends as many hashes as it
+// may have units.
 func (s *Shards) unitsApart(ctx context.Context, most int) error {
 	units := make([][]byte, len(s.digests))
 	for page := range pagesOf(most) {
 		size := pageSize(most, page)
-		err := s.ask(ctx, question{form: form{Ask: askUnits}, turn: turn{Batch: int64(page)}}, func(i int, answer []byte) error {
-			if len(answer) != 4+size*idSize {
-				return errSealed
-			}
-			switch n := binary.LittleEndian.Uint32(answer); {
-			case n == tooMany:
-				return refuse(len(units), manyUnits, i)
-			case int(n) > size:
-				return errSealed
-			default:
-				units[i] = append(units[i], answer[4:][:int(n)*idSize]...)
-			}
-			return nil
-		})
+		err := s.ask(ctx, question{form: form{Ask: askUnits}, turn: turn{Batch: int64(page)}},
+			func(i int, answer []byte) error {
+				if len(answer) != 4+size*idSize {
+					return errSealed
+				}
+				switch n := binary.LittleEndian.Uint32(answer); {
+				case n == tooMany:
+					return refuse(len(units), manyUnits, i)
+				case int(n) > size:
+					return errSealed
+				default:
+					units[i] = append(units[i], answer[4:][:int(n)*idSize]...)
+				}
+				return nil
+			})
 		if err != nil {
 			return err
 		}
@@ -206,7 +216,8 @@ func (s *Shards) unitsApart(ctx context.Context, most int) error {
 	return nil
 }
 
-// Units hands out the hashes of the ids of all shards' units, under the secret's IDKey, ascending; nil if each row is a unit.
+// Units hands out the hashes of the ids of all shards' units, under the secret's IDKey, ascending; nil if each row is a
+// unit.
 func (s *Shards) Units() (ids [][idSize]byte) {
 	ids, s.units = s.units, nil
 	return ids
@@ -240,7 +251,8 @@ func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 	return nil
 }
 
-// ask asks all shards but the counted ones at once q, each for its own rows of the sample, and hands the answers to take as they arrive.
+// ask asks all shards but the counted ones at once q, each for its own rows of the sample, and hands the answers to
+// take as they arrive.
 func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answer []byte) error) error {
 	form, err := s.forms.encode(q.form)
 	if err != nil {
@@ -301,7 +313,8 @@ func (s *Shards) open(i int, message []byte) ([]byte, error) {
 	case answerUnfit:
 		return nil, &Unfit{Why: Said(text[1:])}
 	case answerProtected:
-		return nil, &Refused{[]int{i}, fmt.Sprintf("shard %d of %d: its worker refuses: %s", i+1, len(s.questions), Said(text[1:])), true}
+		return nil, &Refused{[]int{i},
+			fmt.Sprintf("shard %d of %d: its worker refuses: %s", i+1, len(s.questions), Said(text[1:])), true}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrShard, Said(text[1:]))
 }

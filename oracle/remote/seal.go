@@ -133,9 +133,9 @@ const (
 	tagSize   = 16 // after it
 )
 
-// bound is what is authenticated with a text: the head, and nonce and tag of the message that it answers. Two messages of one session
-// differ in the nonce; if they do not, their tags are those of different texts under one key, and equal with a probability of at most
-// 2⁻¹²⁸ for each block of 16 bytes.
+// bound is what is authenticated with a text: the head, and nonce and tag of the message that it answers. Two messages
+// of one session differ in the nonce; if they do not, their tags are those of different texts under one key, and equal
+// with a probability of at most 2⁻¹²⁸ for each block of 16 bytes.
 func bound(head, to []byte) []byte {
 	dst := append(make([]byte, 0, headSize+nonceSize+tagSize), head...)
 	if len(to) < headSize+nonceSize+tagSize {

@@ -24,13 +24,15 @@ type ShardConfig struct {
 	Rows   private.Summer
 	Facts  oracle.Public // of the whole table
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
-	Order  [32]byte      // of its rows in their order, likewise: another process that stands in for this one must have the same
+	// of its rows in their order, likewise: another process that stands in for this one must have the same
+	Order  [32]byte
 	Terms  map[string][]byte
 	Secret *Secret
-	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards share
-	// rows, and leave the process sealed.
+	// Hashes returns a hash of each row under a key: equal rows have equal hashes. They show the coordinator which shards
+	// share rows, and leave the process sealed.
 	Hashes func(key [32]byte) []uint64
-	// Units are hashes of the ids of the rows' units under the secret's IDKey, if a unit has several rows. They leave the process sealed.
+	// Units are hashes of the ids of the rows' units under the secret's IDKey, if a unit has several rows. They leave the
+	// process sealed.
 	Units [][16]byte
 	// Compared is what the coordinator's gate compares of the rows. It leaves the process sealed.
 	Compared []byte
@@ -120,7 +122,8 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		return nil, err
 	}
 	if h.shard != uint32(s.cfg.Index) || h.of != uint32(s.cfg.Count) {
-		return nil, fmt.Errorf("remote: a question to shard %d of %d; this is %d of %d", h.shard+1, h.of, s.cfg.Index+1, s.cfg.Count)
+		return nil, fmt.Errorf("remote: a question to shard %d of %d; this is %d of %d", h.shard+1, h.of, s.cfg.Index+1,
+			s.cfg.Count)
 	}
 	if s.session == nil || s.session.salt != h.salt {
 		if s.session, err = s.cfg.Secret.session(h.salt); err != nil {
@@ -257,7 +260,9 @@ func (s *Shard) draw(h head, q *question) error {
 		return err
 	}
 	s.drawnBy = draw{}
-	if err := s.cfg.Rows.Draw(context.Background(), private.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total), From: int(q.From)}); err != nil {
+	if err := s.cfg.Rows.Draw(context.Background(),
+		private.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total),
+			From: int(q.From)}); err != nil {
 		return err
 	}
 	s.drawnBy = by

@@ -16,10 +16,12 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// Many workers add up their sums among themselves: each sends what it and those below it in a tree have to the one above it, and those at
-// the top to the coordinator. Each first adds a mask to its sum whose key only it and the coordinator have: see ADR 68.
+// Many workers add up their sums among themselves: each sends what it and those below it in a tree have to the one
+// above it, and those at the top to the coordinator. Each first adds a mask to its sum whose key only it and the
+// coordinator have: see ADR 68.
 
-// Tree says whether the workers of so many shards add up their sums among themselves, if they can connect to each other.
+// Tree says whether the workers of so many shards add up their sums among themselves, if they can connect to each
+// other.
 func Tree(shards int) bool { return shards >= 16 }
 
 // A Gatherer is a Carrier whose workers can form a tree.
@@ -29,9 +31,9 @@ type Gatherer interface {
 	Plantable() bool
 	// Plant connects the workers whose answers Ask took last to each other. It returns false if it cannot.
 	Plant(ctx context.Context) bool
-	// Gather delivers a question to all workers of the tree, through each other, and hands the answers of those at the top to take, one
-	// at a time. It returns nil when no more will come, also if some are missing. The question is the caller's again when it returns,
-	// an answer when take does.
+	// Gather delivers a question to all workers of the tree, through each other, and hands the answers of those at the top
+	// to take, one at a time. It returns nil when no more will come, also if some are missing. The question is the
+	// caller's again when it returns, an answer when take does.
 	Gather(ctx context.Context, question []byte, take func(answer []byte)) error
 	// Felled is told, once and in public words, why there is no tree for the rest of the run.
 	Felled(why string)
@@ -40,8 +42,8 @@ type Gatherer interface {
 // everyShard is the shard in the head of a question to the tree.
 const everyShard = math.MaxUint32
 
-// checks are the numbers that each shard adds to its sums: they are 0 before the mask. So they are 0 in the end if each mask was added
-// exactly as often as it is subtracted, and otherwise with a probability of 2⁻¹²⁸.
+// checks are the numbers that each shard adds to its sums: they are 0 before the mask. So they are 0 in the end if each
+// mask was added exactly as often as it is subtracted, and otherwise with a probability of 2⁻¹²⁸.
 const checks = 2
 
 // A mask makes the masks of a shard, which it shares with the coordinator alone.
@@ -60,7 +62,8 @@ func newMaskKey() (*ecdh.PrivateKey, error) {
 	return ecdh.X25519().NewPrivateKey(key[:])
 }
 
-// newMask agrees on the masks of a shard in a session. Mine is the coordinator's key or the shard's, theirs the other's.
+// newMask agrees on the masks of a shard in a session. Mine is the coordinator's key or the shard's, theirs the
+// other's.
 func newMask(h head, mine *ecdh.PrivateKey, theirs []byte, atShard bool) (*mask, error) {
 	public, err := ecdh.X25519().NewPublicKey(theirs)
 	if err != nil {
@@ -86,9 +89,9 @@ func newMask(h head, mine *ecdh.PrivateKey, theirs []byte, atShard bool) (*mask,
 
 var zeros [len(mask{}.buf)]byte
 
-// add adds the mask of a sealed question, of which that is the SHA-256, modulo 2⁶⁴. Its counter begins at a pseudorandom place that depends on all of
-// the question, its number and nonce included: who has the secret can seal another question with this one's number and nonce, and the sum
-// that answers it must not fit this one's mask.
+// add adds the mask of a sealed question, of which that is the SHA-256, modulo 2⁶⁴. Its counter begins at a
+// pseudorandom place that depends on all of the question, its number and nonce included: who has the secret can seal
+// another question with this one's number and nonce, and the sum that answers it must not fit this one's mask.
 func (m *mask) add(sums []int64, question [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, m.starts)
 	mac.Write(question[:])
@@ -125,8 +128,8 @@ func (p *Part) begin(h head, question []byte, session *session, numbers int) {
 	clear(p.sums)
 }
 
-// Add adds the sealed part of a worker below this one, if it answers the same question and no shard is in both. Otherwise the part stays
-// as it is, and the coordinator will ask the shards that are missing.
+// Add adds the sealed part of a worker below this one, if it answers the same question and no shard is in both.
+// Otherwise the part stays as it is, and the coordinator will ask the shards that are missing.
 func (p *Part) Add(answer []byte) error {
 	h, err := readHead(answer)
 	if err != nil || h.shard >= h.of {
@@ -189,9 +192,9 @@ func (s *Shard) take(h head, q *question, dst []byte) ([]byte, error) {
 	return append(append(dst, answerGood), mine.PublicKey().Bytes()...), nil
 }
 
-// Begin begins the shard's part of a sum that the shards add up among themselves: its own sum under its mask. A shard that has no seat, or
-// cannot sum, leaves its own out; the coordinator asks it then. The question must not change until the part is sealed, and the part is
-// valid until the next question.
+// Begin begins the shard's part of a sum that the shards add up among themselves: its own sum under its mask. A shard
+// that has no seat, or cannot sum, leaves its own out; the coordinator asks it then. The question must not change until
+// the part is sealed, and the part is valid until the next question.
 func (s *Shard) Begin(question []byte) (*Part, error) {
 	h, err := readHead(question)
 	if err != nil {
@@ -234,14 +237,16 @@ func (s *Shards) seat(ctx context.Context) error {
 		return err
 	}
 	s.seats, s.masks = s.asked, make([]*mask, len(s.questions))
-	return s.ask(ctx, question{form: form{Ask: askSeat}, more: mine.PublicKey().Bytes()}, func(i int, answer []byte) (err error) {
-		h := s.head(i)
-		s.masks[i], err = newMask(h, mine, answer, false)
-		return err
-	})
+	return s.ask(ctx, question{form: form{Ask: askSeat}, more: mine.PublicKey().Bytes()},
+		func(i int, answer []byte) (err error) {
+			h := s.head(i)
+			s.masks[i], err = newMask(h, mine, answer, false)
+			return err
+		})
 }
 
-// gather asks the tree, if there is one or it can be planted, and says in counted whose sums it has added to counts. It is not an error that some are missing.
+// gather asks the tree, if there is one or it can be planted, and says in counted whose sums it has added to counts. It
+// is not an error that some are missing.
 func (s *Shards) gather(ctx context.Context, q question) error {
 	if s.tree == nil {
 		return nil
@@ -251,7 +256,8 @@ func (s *Shards) gather(ctx context.Context, q question) error {
 			return nil
 		}
 		s.tried = true
-		if err := s.seat(ctx); err != nil { // as of a worker of an earlier version; if it cannot answer at all, the next question says so
+		// as of a worker of an earlier version; if it cannot answer at all, the next question says so
+		if err := s.seat(ctx); err != nil {
 			if ctx.Err() == nil {
 				s.fell("a worker does not agree on its masks")
 			}

@@ -13,8 +13,8 @@ const (
 	tooMany   = math.MaxUint32 // in place of the number of a page's hashes
 )
 
-// unitsOf is how many units a shard may have, and as how many it seems to have on the wire. It follows from public numbers: the nominal
-// number of all units, and that of the shards.
+// unitsOf is how many units a shard may have, and as how many it seems to have on the wire. It follows from public
+// numbers: the nominal number of all units, and that of the shards.
 func unitsOf(units, shards int) int {
 	return min(2*units+64, max(4096, 8*((units+shards-1)/shards)))
 }
@@ -24,7 +24,8 @@ func pagesOf(most int) int { return (most + pageUnits - 1) / pageUnits }
 // pageSize is the number of hashes of a page, padding included.
 func pageSize(most, page int) int { return min(pageUnits, most-page*pageUnits) }
 
-// appendPage writes a page of the ids' hashes: their number, and as many as a page has room for. Zeros stand for those that are not there.
+// appendPage writes a page of the ids' hashes: their number, and as many as a page has room for. Zeros stand for those
+// that are not there.
 func appendPage(dst []byte, ids [][idSize]byte, most, page int) ([]byte, error) {
 	if page < 0 || page >= pagesOf(most) {
 		return nil, errQuestion
@@ -42,7 +43,8 @@ func appendPage(dst []byte, ids [][idSize]byte, most, page int) ([]byte, error) 
 	return append(dst, make([]byte, (size-len(mine))*idSize)...), nil
 }
 
-// joined returns the ids of all shards, ascending, and the first two shards that have one in common: of numbers 0, 0 if none have.
+// joined returns the ids of all shards, ascending, and the first two shards that have one in common: of numbers 0, 0 if
+// none have.
 func joined(shards [][]byte) (ids [][idSize]byte, first, second int) {
 	type unit struct {
 		id    [idSize]byte
@@ -67,7 +69,8 @@ func joined(shards [][]byte) (ids [][idSize]byte, first, second int) {
 	ids = make([][idSize]byte, len(all))
 	for i, u := range all {
 		ids[i] = u.id
-		if i > 0 && all[i-1].id == u.id && (second == 0 || int(u.shard) < second || int(u.shard) == second && int(all[i-1].shard) < first) {
+		if i > 0 && all[i-1].id == u.id &&
+			(second == 0 || int(u.shard) < second || int(u.shard) == second && int(all[i-1].shard) < first) {
 			first, second = int(all[i-1].shard), int(u.shard)
 		}
 	}

@@ -32,8 +32,8 @@ type Released struct {
 type Oracle struct {
 	Facts oracle.Public
 	Part  string // of the table, as the oracle of the run charged it; "": the whole
-	// Next yields the record, batch by batch, and at its end io.EOF, with what was lost behind the last. The answers may be Next's own:
-	// they are read before the next call.
+	// Next yields the record, batch by batch, and at its end io.EOF, with what was lost behind the last. The answers may
+	// be Next's own: they are read before the next call.
 	Next func() (Released, error)
 	Then oracle.Oracle // nil: the end of the record is ErrEnd
 	// Meter, when set, is charged with all of the record, so that what was refused on the way is refused again. Without

@@ -19,10 +19,13 @@ func (r *Report) claims() (c paper.Claims) {
 	r.claimsOfTheorems(&c)
 	r.claimsOfTime(&c)
 	if !slices.Contains(r.Tables, "CIFAR-10") {
-		c.NotTested("§6.2", "cifar10-similar", "On CIFAR-10 both methods reach a similar accuracy in the end.", "The features are of a trained VGG16 that the paper does not publish; a folder with features of that shape is used where it is there.")
+		c.NotTested("§6.2", "cifar10-similar", "On CIFAR-10 both methods reach a similar accuracy in the end.",
+			"The features are of a trained VGG16 that the paper does not publish; a folder with features of that shape is used where it is there.")
 	}
-	c.NotTested("§6.2", "loose-lower-bound", "The loss of accuracy on MNIST is due to the estimate f*_lb = 0.", "A conjecture: a better estimate of a row's least loss is an access to the rows that the paper does not charge. The ladder of losses tells the other causes apart.")
-	c.NotTested("Remark 4.2", "heavy-tails", "Where gradients have heavy tails the bound is √n worse.", "A statement on bounds, without an experiment.")
+	c.NotTested("§6.2", "loose-lower-bound", "The loss of accuracy on MNIST is due to the estimate f*_lb = 0.",
+		"A conjecture: a better estimate of a row's least loss is an access to the rows that the paper does not charge. The ladder of losses tells the other causes apart.")
+	c.NotTested("Remark 4.2", "heavy-tails", "Where gradients have heavy tails the bound is √n worse.",
+		"A statement on bounds, without an experiment.")
 	return c
 }
 
@@ -36,7 +39,8 @@ func (r *Report) claimsOfClipping(c *paper.Claims) {
 		for _, s := range e.Sound {
 			least = min(least, s.Value)
 		}
-		c.Add("Figure 1", []string{"epsilon-mnist", "epsilon-cifar10"}[i], fmt.Sprintf("The training is about (%.4f, 1e-5)-DP.", printed[i]),
+		c.Add("Figure 1", []string{"epsilon-mnist", "epsilon-cifar10"}[i],
+			fmt.Sprintf("The training is about (%.4f, 1e-5)-DP.", printed[i]),
 			math.Abs(e.Claimed-printed[i]) < 1e-4 && least <= e.Claimed, "%.4f by its orders; Sotto: %.4f", e.Claimed, least)
 	}
 	for _, t := range r.Tables {
@@ -54,17 +58,22 @@ func (r *Report) claimsOfClipping(c *paper.Claims) {
 				}
 			}
 		}
-		c.Add(from, "clipping-falls-"+slug(t), "In most cases the clipping frequency decreases as the training accuracy goes up.", 2*falls > all, "%d of %d clip norms", falls, all).
+		c.Add(from, "clipping-falls-"+slug(t),
+			"In most cases the clipping frequency decreases as the training accuracy goes up.", 2*falls > all,
+			"%d of %d clip norms", falls, all).
 			Because("With large C the noise lengthens gradients faster than training shortens them (Figure 1).")
-		c.Add(from, "clipping-vanishes-"+slug(t), "With the right clip norm the clipping frequency becomes close to 0.", least <= 0.05, "least: %.3f of the rows", least).
+		c.Add(from, "clipping-vanishes-"+slug(t), "With the right clip norm the clipping frequency becomes close to 0.",
+			least <= 0.05, "least: %.3f of the rows", least).
 			Because("No clip norm and rate of the grid leaves so few rows above it (figure1.csv).")
 	}
 	for _, k := range r.find("MNIST", network, gc) {
 		if k.Clip >= 20 {
 			first, last := k.Clipped[0], Last(k.Clipped)
-			c.Add("§6.1", fmt.Sprintf("mlp-stays-clipped-%v", k.Clip), "On MNIST the clipping frequency of the MLP is small at first and then stays near 15 %.",
+			c.Add("§6.1", fmt.Sprintf("mlp-stays-clipped-%v", k.Clip),
+				"On MNIST the clipping frequency of the MLP is small at first and then stays near 15 %.",
 				last >= 0.1 && last <= 0.2, "C = %v: %.3f after one epoch, %.3f in the end", k.Clip, first, last).
-				Because("The paper states neither its learning rate nor how it scales images: " + r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%.", 100*r.often(pixels, k.Clip)))
+				Because("The paper states neither its learning rate nor how it scales images: " + r.oftenByRate(k) +
+					fmt.Sprintf("; with pixels in [0, 1] %.1f %%.", 100*r.often(pixels, k.Clip)))
 		}
 	}
 }
@@ -73,20 +82,25 @@ func (r *Report) claimsOfClipping(c *paper.Claims) {
 func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 	for _, f := range r.printedFigures() {
 		if f.where == "§6.2" {
-			c.Add(f.where, "vc-loses-"+slug(strings.NewReplacer(" =", "", " GC − VC,", "", " accuracy", "").Replace(f.what)), "Value clipping loses "+f.paper+": "+f.what+".", f.agrees(), "%.4f", f.sotto).Because(f.why + ".")
+			c.Add(f.where, "vc-loses-"+slug(strings.NewReplacer(" =", "", " GC − VC,", "", " accuracy", "").Replace(f.what)),
+				"Value clipping loses "+f.paper+": "+f.what+".", f.agrees(), "%.4f", f.sotto).Because(f.why + ".")
 		}
 	}
 	for _, name := range models {
 		for _, clip := range compared {
 			loss, own := r.loss(name, vcOld, clip, "testing"), r.loss(name, vc, clip, "testing")
-			c.Add("", fmt.Sprintf("tighter-wins-%s-%v", slug(name), clip), "Tighter bounds win some of it back (S-0b).", own < loss, "the loss is %.4f in place of %.4f", own, loss).
+			c.Add("", fmt.Sprintf("tighter-wins-%s-%v", slug(name), clip), "Tighter bounds win some of it back (S-0b).",
+				own < loss, "the loss is %.4f in place of %.4f", own, loss).
 				Because("P0's constants lose next to nothing here, so there is nothing to win.")
 		}
 		ten, forty := r.loss(name, vcOld, 10, "testing"), r.loss(name, vcOld, 40, "testing")
-		c.Add("§6.2", "small-clip-loses-more-"+slug(name), "The gap is more obvious when the clip norm is small.", ten > forty, "%.4f at C = 10, %.4f at C = 40", ten, forty).
+		c.Add("§6.2", "small-clip-loses-more-"+slug(name), "The gap is more obvious when the clip norm is small.",
+			ten > forty, "%.4f at C = 10, %.4f at C = 40", ten, forty).
 			Because("With the noise of C = 40 gradient clipping itself loses accuracy at the larger learning rates, and each method takes its own best rate (figure1.csv).")
 		low, high := r.budgetGap(name, vcOld, r.Size.Epsilons[0]), r.budgetGap(name, vcOld, Last(r.Size.Epsilons))
-		c.Add("Figure 5", "small-epsilon-loses-more-"+slug(name), "The gap grows as ε becomes smaller.", low > high, "%.4f at ε = %v, %.4f at ε = %v; with tighter bounds %.4f and %.4f", low, r.Size.Epsilons[0], high, Last(r.Size.Epsilons),
+		c.Add("Figure 5", "small-epsilon-loses-more-"+slug(name), "The gap grows as ε becomes smaller.", low > high,
+			"%.4f at ε = %v, %.4f at ε = %v; with tighter bounds %.4f and %.4f", low, r.Size.Epsilons[0], high,
+			Last(r.Size.Epsilons),
 			r.budgetGap(name, vc, r.Size.Epsilons[0]), r.budgetGap(name, vc, Last(r.Size.Epsilons))).
 			Because(fmt.Sprintf("At ε = %v the noise leaves gradient clipping itself %.1f %% of the testing rows, so there is less to lose.", r.Size.Epsilons[0], 100*r.budgetAt(name, gc, r.Size.Epsilons[0])))
 	}
@@ -95,7 +109,9 @@ func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 		same = max(same, math.Abs(Last(r.find("synthetic", linear, vc)[i].Loss)/Last(k.Loss)-1))
 		other = max(other, math.Abs(Last(r.find("synthetic", linear, vcOld)[i].Loss)/Last(k.Loss)-1))
 	}
-	c.Add("", "regression-agrees", "On the synthetic regression value clipping with the row's own norm is gradient clipping: of the squared loss the bound is exact.", same < 1e-6, "losses differ by a factor of at most 1 + %.3g; with one L for all rows, 20² in place of 16², by 1 + %.3g", same, other)
+	c.Add("", "regression-agrees",
+		"On the synthetic regression value clipping with the row's own norm is gradient clipping: of the squared loss the bound is exact.",
+		same < 1e-6, "losses differ by a factor of at most 1 + %.3g; with one L for all rows, 20² in place of 16², by 1 + %.3g", same, other)
 }
 
 // claimsOfTheorems judges rates and the objective's bounds.
@@ -106,17 +122,21 @@ func (r *Report) claimsOfTheorems(c *paper.Claims) {
 		if l.name == "d" {
 			c.Add("Theorem 4.5", "rate-d", "E f(w_priv) − f* grows at most as √d.", s < 1.15, "as (C√d/(nε))^%.2f ± %.2f", s, se)
 		} else {
-			c.Add("Theorem 4.5", "rate-"+id, "E f(w_priv) − f* falls at least as 1/"+l.name+", up to logarithms.", s > 0.8, "as (C√d/(nε))^%.2f ± %.2f", s, se).
+			c.Add("Theorem 4.5", "rate-"+id, "E f(w_priv) − f* falls at least as 1/"+l.name+", up to logarithms.", s > 0.8,
+				"as (C√d/(nε))^%.2f ± %.2f", s, se).
 				Because(fmt.Sprintf("Of %d runs of each cell the exponent has a standard error of %.2f; --full has more runs and cells.", r.Size.Theorem.Seeds, se))
 		}
 	}
 	highest, never, runs, beyond := 0.0, 0, 0, 0.0
 	for _, k := range r.Cells {
-		highest, never, runs, beyond = max(highest, k.Highest.Value), never+k.Never, runs+k.Runs, max(beyond, k.Longest/k.Clip)
+		highest, never, runs, beyond = max(highest, k.Highest.Value), never+k.Never, runs+k.Runs,
+			max(beyond, k.Longest/k.Clip)
 	}
-	c.Add("Proposition 4.2", "objective-stays-bounded", "max_t f(w_t) − f* is at most twice f(w₀) − f*, and O(log T).", highest <= 2, "at most %.3g of f(w₀) − f*", highest).
+	c.Add("Proposition 4.2", "objective-stays-bounded", "max_t f(w_t) − f* is at most twice f(w₀) − f*, and O(log T).",
+		highest <= 2, "at most %.3g of f(w₀) − f*", highest).
 		Because("The noise of the cells with few steps is large beside f(w₀) − f*, and the O(log T) of the proposition is not counted here.")
-	c.Add("Proposition 4.4", "no-clipping", "With C = c₃ + c₄·log nT there is no clipping with high probability.", 10*never >= 9*runs, "in %d of %d runs; the longest gradient is %.2f × C", never, runs, beyond).
+	c.Add("Proposition 4.4", "no-clipping", "With C = c₃ + c₄·log nT there is no clipping with high probability.",
+		10*never >= 9*runs, "in %d of %d runs; the longest gradient is %.2f × C", never, runs, beyond).
 		Because("c₃ and c₄ have no values in the paper; those here let a few gradients through (column clipped).")
 }
 
@@ -125,11 +145,14 @@ func (r *Report) claimsOfTime(c *paper.Claims) {
 	for _, name := range models {
 		of := func(kind string) float64 { return r.time(name, kind).Ratio }
 		id := slug(name)
-		c.Add("§6.2", "vc-near-sgd-"+id, "Value clipping is slightly slower than SGD.", of(vc) < 1.5, "%.2f × SGD; with P0's constants, and certified norms of all layers, %.2f", of(vc), of(vcOld)).
+		c.Add("§6.2", "vc-near-sgd-"+id, "Value clipping is slightly slower than SGD.", of(vc) < 1.5,
+			"%.2f × SGD; with P0's constants, and certified norms of all layers, %.2f", of(vc), of(vcOld)).
 			Because("Spectral norms are certified here, which costs products of matrices at each step (the line of P0's constants in Table 2).")
-		c.Add("§6.2", "vc-faster-than-gc-"+id, "Value clipping is faster than gradient clipping.", of(vc) < of(gc), "%.2f and %.2f × SGD", of(vc), of(gc)).
+		c.Add("§6.2", "vc-faster-than-gc-"+id, "Value clipping is faster than gradient clipping.", of(vc) < of(gc),
+			"%.2f and %.2f × SGD", of(vc), of(gc)).
 			Because("Gradient clipping forms no gradient of a row here: ghost norms cost as little as bounds (Table 2, beside micro-batches).")
-		c.Add("§6.2", "micro-slowest-"+id, "Micro-batches are the slowest.", of(micro) > max(of(gc), of(vc)), "%.1f × SGD", of(micro))
+		c.Add("§6.2", "micro-slowest-"+id, "Micro-batches are the slowest.", of(micro) > max(of(gc), of(vc)), "%.1f × SGD",
+			of(micro))
 	}
 	for _, name := range models {
 		behind, all := 0, 0
@@ -143,7 +166,9 @@ func (r *Report) claimsOfTime(c *paper.Claims) {
 				}
 			}
 		}
-		c.Add("§6.2", "vc-slower-by-epoch-"+slug(name), "Value clipping converges slightly slower than gradient clipping by epoch.", 2*behind > all, "behind in training accuracy after half of the epochs with %d of %d clip norms", behind, all).
+		c.Add("§6.2", "vc-slower-by-epoch-"+slug(name),
+			"Value clipping converges slightly slower than gradient clipping by epoch.", 2*behind > all,
+			"behind in training accuracy after half of the epochs with %d of %d clip norms", behind, all).
 			Because("P0's constants lose next to nothing here (vc-loses).")
 	}
 }

@@ -1,6 +1,6 @@
 // Package p0 reproduces the experiments of P0, Improved Convergence of Differential Private SGD with Gradient Clipping:
-// its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of gradients by
-// losses recover of what value clipping loses with P0's constants.
+// its Figures 1 to 5 and Table 2, its claims as inequalities, its ε beside Sotto's, and what tighter bounds of
+// gradients by losses recover of what value clipping loses with P0's constants.
 //
 // It uses the library as anyone would: method.SGD on a private oracle, with noise from a fixed seed. Accuracies and
 // clipping frequencies are computed without noise, which is for public tables only.
@@ -32,9 +32,11 @@ type Size struct {
 	Theorem  Grid      // of the experiment on Theorem 4.5
 }
 
-// Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the paper's batches and noise.
+// Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the
+// paper's batches and noise.
 var (
-	Full = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10}, []float64{1e-7, 1e-5, 1e-3}, 200,
+	Full = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10},
+		[]float64{1e-7, 1e-5, 1e-3}, 200,
 		Grid{[]int{4000, 8000, 16000, 32000}, []int{16, 64, 256, 1024}, []float64{1, 2, 4, 8}, 5}}
 	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.01, 10}, []float64{1e-7, 1e-3}, 100,
 		Grid{[]int{4000, 8000}, []int{16, 64}, []float64{1, 2}, 2}}
@@ -93,7 +95,8 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	if size.Epochs > 0 {
 		epochs = min(epochs, size.Epochs)
 	}
-	sgd := method.SGD{Steps: epochs * perEpoch, Rate: c.Rate, Gradient: method.Gradient{Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: c.Noise}}
+	sgd := method.SGD{Steps: epochs * perEpoch, Rate: c.Rate,
+		Gradient: method.Gradient{Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: c.Noise}}
 	if c.Kind != gc {
 		sgd.Gradient.Clipping = method.ByValue
 	}
@@ -125,17 +128,19 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 			}
 		})
 		_, test := paper.Score(p.Model, step.W, t.test, nil)
-		c.Loss, c.Train, c.Test, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Test, test), append(c.Clipped, over)
+		c.Loss, c.Train, c.Test, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Test, test),
+			append(c.Clipped, over)
 	}
 	return &c, nil
 }
 
 // noiseFor is the multiplier that a budget asks for at the paper's size.
 func (t *task) noiseFor(epsilon, delta float64) (float64, error) {
-	return account.Calibrate(account.Best{}, privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove}, func(noise float64) privacy.Event {
-		step := privacy.PoissonSampled{Rate: batch / float64(t.rows), Of: privacy.Gaussian{Sigma: noise}}
-		return privacy.Repeated{Count: t.epochs * (t.rows / batch), Of: step}
-	})
+	return account.Calibrate(account.Best{}, privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: privacy.AddRemove},
+		func(noise float64) privacy.Event {
+			step := privacy.PoissonSampled{Rate: batch / float64(t.rows), Of: privacy.Gaussian{Sigma: noise}}
+			return privacy.Repeated{Count: t.epochs * (t.rows / batch), Of: step}
+		})
 }
 
 // A job is a planned run. Those of one Group differ in the rate, and the best of them is kept.
@@ -145,8 +150,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from the rows and the network of earlier builds to those
-// of P0; with pixels in [0, 1] of the linear model, too.
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from the rows and the network of earlier builds to
+// those of P0; with pixels in [0, 1] of the linear model, too.
 func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {
@@ -184,16 +189,19 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 		}
 		for _, name := range []string{linear, network} {
 			for _, kind := range []string{gc, vc, vcOld} {
-				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta}, t.rates)
+				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta},
+					t.rates)
 			}
 		}
 	}
 	for _, clip := range compared {
 		for _, setting := range []string{before, started, bare, pixels} {
 			for _, kind := range []string{gc, vcOld} {
-				add(ladder[setting], Curve{Table: t.name, Model: network, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+				add(ladder[setting], Curve{Table: t.name, Model: network, Kind: kind, Setting: setting, Clip: clip, Noise: sigma},
+					t.rates)
 				if setting == pixels {
-					add(ladder[setting], Curve{Table: t.name, Model: linear, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+					add(ladder[setting], Curve{Table: t.name, Model: linear, Kind: kind, Setting: setting, Clip: clip, Noise: sigma},
+						t.rates)
 				}
 			}
 		}
@@ -204,8 +212,8 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 	return list, groups, nil
 }
 
-// best keeps the best of each group: by accuracy on training rows as P0 does, which is for the lab. Of equal ones it keeps
-// the one with the smaller rate.
+// best keeps the best of each group: by accuracy on training rows as P0 does, which is for the lab. Of equal ones it
+// keeps the one with the smaller rate.
 func best(list []job, groups int, curves []*Curve) []*Curve {
 	kept := make([]*Curve, groups)
 	for i, c := range curves {

@@ -85,7 +85,9 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 		return nil, err
 	}
 	r.Tried, r.Curves = curves, best(list, groups, curves)
-	if r.Cells, err = paper.Each(ctx, l, size.Theorem.cells(), func(ctx context.Context, c Cell) (Cell, error) { return c.run(ctx) }); err != nil {
+	if r.Cells, err = paper.Each(ctx, l, size.Theorem.cells(), func(ctx context.Context, c Cell) (Cell, error) {
+		return c.run(ctx)
+	}); err != nil {
 		return nil, err
 	}
 	r.Load[0] = paper.Load()
@@ -93,15 +95,19 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 		return nil, err
 	}
 	r.Load[1] = paper.Load()
-	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()}, Claims: r.claims(), Figures: append(r.figures(), r.theoremFigure())}, nil
+	return &paper.Results{R: r,
+		Tables: []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()}, Claims: r.claims(),
+		Figures: append(r.figures(), r.theoremFigure())}, nil
 }
 
 // costs is the table of ε.
 func (r *Report) costs() paper.Table {
-	t := paper.Table{Title: "ε", Head: []string{"experiment", "paper", "by its orders", "Sotto", "Sotto ÷ paper", "accountant"}}
+	t := paper.Table{Title: "ε",
+		Head: []string{"experiment", "paper", "by its orders", "Sotto", "Sotto ÷ paper", "accountant"}}
 	for i, e := range r.Epsilons {
 		for _, s := range e.Sound {
-			t.Add(e.About, fmt.Sprintf("%.4f", printed[i]), fmt.Sprintf("%.6f", e.Claimed), fmt.Sprintf("%.6f", s.Value), fmt.Sprintf("%.3f", s.Value/printed[i]), s.By)
+			t.Add(e.About, fmt.Sprintf("%.4f", printed[i]), fmt.Sprintf("%.6f", e.Claimed), fmt.Sprintf("%.6f", s.Value),
+				fmt.Sprintf("%.3f", s.Value/printed[i]), s.By)
 		}
 	}
 	return t
@@ -121,18 +127,23 @@ func (f figure) agrees() bool { return f.sotto >= f.low-5e-5 && f.sotto <= f.hig
 // printedFigures are those of the results, in the order of the paper.
 func (r *Report) printedFigures() (list []figure) {
 	for i, e := range r.Epsilons {
-		list = append(list, figure{"Figure 1", "ε of " + []string{"MNIST", "CIFAR-10"}[i], fmt.Sprintf("%.4f", printed[i]), printed[i], printed[i], e.Claimed, ""})
+		list = append(list,
+			figure{"Figure 1", "ε of " + []string{"MNIST", "CIFAR-10"}[i], fmt.Sprintf("%.4f", printed[i]), printed[i],
+				printed[i], e.Claimed, ""})
 	}
 	for _, k := range r.find("MNIST", network, gc) {
 		if k.Clip >= 20 {
-			list = append(list, figure{"§6.1", fmt.Sprintf("clipping frequency of the MLP in the end, C = %v", k.Clip), "15 %", 0.10, 0.20, Last(k.Clipped),
-				r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%", 100*r.often(pixels, k.Clip))})
+			list = append(list,
+				figure{"§6.1", fmt.Sprintf("clipping frequency of the MLP in the end, C = %v", k.Clip), "15 %", 0.10, 0.20,
+					Last(k.Clipped),
+					r.oftenByRate(k) + fmt.Sprintf("; with pixels in [0, 1] %.1f %%", 100*r.often(pixels, k.Clip))})
 		}
 	}
 	for _, part := range []string{"training", "testing"} {
 		for _, name := range []string{linear, network} {
 			for _, clip := range compared {
-				f := figure{where: "§6.2", what: fmt.Sprintf("%s, C = %v, GC − VC, %s accuracy", name, clip, part), paper: "about 2 %", low: 0.01, high: 0.03, sotto: r.loss(name, vcOld, clip, part)}
+				f := figure{where: "§6.2", what: fmt.Sprintf("%s, C = %v, GC − VC, %s accuracy", name, clip, part),
+					paper: "about 2 %", low: 0.01, high: 0.03, sotto: r.loss(name, vcOld, clip, part)}
 				own := r.loss(name, vc, clip, part)
 				pixel := 100 * r.lossIn(pixels, name, clip, part)
 				f.why = fmt.Sprintf("pixels: in [0, 1], with rows a third as long, the loss is %.1f %%; P0's constants: with Sotto's %.1f %%", pixel, 100*own)
@@ -157,8 +168,11 @@ func (r *Report) printedFigures() (list []figure) {
 			if math.IsNaN(gap) {
 				continue
 			}
-			list = append(list, figure{"Figure 5", fmt.Sprintf("%s, ε = %v, GC − VC, testing accuracy", name, e), fmt.Sprintf("about %.0f %%", 100*about), about - 0.01, about + 0.01, gap,
-				fmt.Sprintf("the clip norm of Figure 5 is not stated, here %v; with Sotto's constants the gap is %.1f %%", fifth, 100*r.budgetGap(name, vc, e))})
+			list = append(list,
+				figure{"Figure 5", fmt.Sprintf("%s, ε = %v, GC − VC, testing accuracy", name, e),
+					fmt.Sprintf("about %.0f %%", 100*about), about - 0.01, about + 0.01, gap,
+					fmt.Sprintf("the clip norm of Figure 5 is not stated, here %v; with Sotto's constants the gap is %.1f %%", fifth,
+						100*r.budgetGap(name, vc, e))})
 		}
 	}
 	return list
@@ -166,7 +180,8 @@ func (r *Report) printedFigures() (list []figure) {
 
 // printed is every figure that the paper prints about the results of its experiments, and its settings.
 func (r *Report) printed() paper.Table {
-	t := paper.Table{Title: "What the paper prints", Head: []string{"where", "what", "paper", "Sotto", "Sotto ÷ paper", "reason of a difference"}}
+	t := paper.Table{Title: "What the paper prints",
+		Head: []string{"where", "what", "paper", "Sotto", "Sotto ÷ paper", "reason of a difference"}}
 	figures, agree := r.printedFigures(), 0
 	for _, f := range figures {
 		sotto, why := fmt.Sprintf("%.1f %%", 100*f.sotto), f.why
@@ -184,9 +199,12 @@ func (r *Report) printed() paper.Table {
 	}
 	settings := [][3]string{
 		{"batch size", "128", "128"}, {"noise level", "1.0", "1.0"}, {"δ", "10⁻⁵", "10⁻⁵"},
-		{"learning rates on MNIST", "0.002, 0.005, 0.01", strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Size.Rates), " ", ", "), "[]")},
-		{"learning rate on CIFAR-10", "0.1", "0.1"}, {"C on MNIST, Figure 1", "1, 5, 20, 40", "1, 5, 10, 20, 40"}, {"C on MNIST, §6.2", "10, 20, 40", "10, 20, 40"},
-		{"C on CIFAR-10", "0.1, 0.2, 0.4, 1.0", "0.1, 0.2, 0.4, 1.0"}, {"hidden units", "128", "128"}, {"features of CIFAR-10", "512", "512"}, {"rows and features of the regression", "10,000, 256", "10,000, 256"},
+		{"learning rates on MNIST", "0.002, 0.005, 0.01",
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Size.Rates), " ", ", "), "[]")},
+		{"learning rate on CIFAR-10", "0.1", "0.1"}, {"C on MNIST, Figure 1", "1, 5, 20, 40", "1, 5, 10, 20, 40"},
+		{"C on MNIST, §6.2", "10, 20, 40", "10, 20, 40"},
+		{"C on CIFAR-10", "0.1, 0.2, 0.4, 1.0", "0.1, 0.2, 0.4, 1.0"}, {"hidden units", "128", "128"},
+		{"features of CIFAR-10", "512", "512"}, {"rows and features of the regression", "10,000, 256", "10,000, 256"},
 	}
 	for _, s := range settings {
 		t.Add("§6, C.1", "setting: "+s[0], s[1], s[2], "", "")
@@ -197,12 +215,16 @@ func (r *Report) printed() paper.Table {
 
 // ladder is what each item costs the MLP on MNIST, one change after the other.
 func (r *Report) ladder() paper.Table {
-	t := paper.Table{Title: "What value clipping loses, item by item", Note: "MLP on MNIST, testing accuracy of GC − VC in points, in brackets that of VC. Each line changes one thing of the line before. The last three change one thing of the line of the paper.",
+	t := paper.Table{Title: "What value clipping loses, item by item",
+		Note: "MLP on MNIST, testing accuracy of GC − VC in points, in brackets that of VC. Each line changes one thing of the line before. The last three change one thing of the line of the paper.",
 		Head: []string{"value clipping with", "C = 10", "C = 20", "C = 40"}}
 	for _, step := range []struct{ name, setting, kind string }{
 		{before + ", P0's constants", before, vcOld}, {started, started, vcOld}, {bare, bare, vcOld},
-		{"each image its own norm, with the public bound 79 in its place", "", vcPublic}, {"the row's own norm in place of the bound: the paper's Algorithm 3, norms certified", "", vcOld},
-		{"the paper's, and pixels in [0, 1]", pixels, vcOld}, {"the paper's, and norms by one step of power iteration (not sound)", "", vcPower}, {"the paper's, and Sotto's constants", "", vc},
+		{"each image its own norm, with the public bound 79 in its place", "", vcPublic},
+		{"the row's own norm in place of the bound: the paper's Algorithm 3, norms certified", "", vcOld},
+		{"the paper's, and pixels in [0, 1]", pixels, vcOld},
+		{"the paper's, and norms by one step of power iteration (not sound)", "", vcPower},
+		{"the paper's, and Sotto's constants", "", vc},
 	} {
 		cells := []any{step.name}
 		for _, clip := range compared {
@@ -217,12 +239,14 @@ func (r *Report) ladder() paper.Table {
 // of is the run of a model on MNIST in a setting of the ladder.
 func (r *Report) of(name, setting, kind string, clip float64) *Curve {
 	k := slices.IndexFunc(r.Curves, func(c *Curve) bool {
-		return c.Table == "MNIST" && c.Model == name && c.Setting == setting && c.Kind == kind && c.Clip == clip && c.Epsilon == 0
+		return c.Table == "MNIST" && c.Model == name && c.Setting == setting && c.Kind == kind && c.Clip == clip &&
+			c.Epsilon == 0
 	})
 	return r.Curves[k]
 }
 
-// lossIn is how much less of MNIST's training or testing rows value clipping with P0's constants gets right in a setting of the ladder.
+// lossIn is how much less of MNIST's training or testing rows value clipping with P0's constants gets right in a
+// setting of the ladder.
 func (r *Report) lossIn(setting, name string, clip float64, part string) float64 {
 	g, v := r.of(name, setting, gc, clip), r.of(name, setting, vcOld, clip)
 	if part == "training" {
@@ -240,7 +264,8 @@ func (r *Report) often(setting string, clip float64) float64 {
 func (r *Report) oftenByRate(k *Curve) string {
 	var list []string
 	for _, c := range r.Tried {
-		if c.Table == k.Table && c.Model == k.Model && c.Kind == k.Kind && c.Setting == k.Setting && c.Clip == k.Clip && c.Epsilon == 0 {
+		if c.Table == k.Table && c.Model == k.Model && c.Kind == k.Kind && c.Setting == k.Setting && c.Clip == k.Clip &&
+			c.Epsilon == 0 {
 			list = append(list, fmt.Sprintf("%.1f %% at the learning rate %v", 100*Last(c.Clipped), c.Rate))
 		}
 	}
@@ -250,14 +275,17 @@ func (r *Report) oftenByRate(k *Curve) string {
 // slips are those of the paper's text that concern what is computed here.
 func slips() paper.Table {
 	t := paper.Table{Title: "Slips of the paper", Head: []string{"where", "it says", "it should say", "because"}}
-	t.Add("Algorithm 3, line 4", "f(w), of the whole objective", "fᵢ(w)", "the loss of all rows bounds no single gradient; §5 has the index")
-	t.Add("Appendix C, Figure 5", "the gap between WGC and VC grows as ε becomes larger", "between GC and VC, as ε becomes smaller", "its own figures: 2 and 3 % at ε = 10, 5 and 9 % at 0.01")
+	t.Add("Algorithm 3, line 4", "f(w), of the whole objective", "fᵢ(w)",
+		"the loss of all rows bounds no single gradient; §5 has the index")
+	t.Add("Appendix C, Figure 5", "the gap between WGC and VC grows as ε becomes larger",
+		"between GC and VC, as ε becomes smaller", "its own figures: 2 and 3 % at ε = 10, 5 and 9 % at 0.01")
 	t.Add("Propositions 4.4, Theorem 4.5", "δ, δ′ ∈ (0.5, 1)", "(0, 0.5)", "the proof uses Pr[E] ≥ 1 − δ′ ≥ 0.5")
 	t.Add("Proposition 4.4", "T > ε/c₁", "T > ε/(c₁q²)", "Theorem 3.4 asks for ε < c₁q²T")
 	t.Add("Proposition 4.4", "E = {‖fᵢ(w)‖ ≤ C}", "{‖∇fᵢ(w)‖ ≤ C}", "values are not clipped")
 	t.Add("Corollary 5.1", "T log(1/δ)", "√(T log(1/δ))", "Theorem 3.4")
 	t.Add("Appendix B.3", "divides by |B_t|", "by B", "Algorithm 1 does; the size of a Poisson sample is private")
-	t.Add("§6.2", "spectral norms, by what method is not said", "upper bounds", "power iteration stays below the norm, and then no clipped gradient is within C (S-0c)")
+	t.Add("§6.2", "spectral norms, by what method is not said", "upper bounds",
+		"power iteration stays below the norm, and then no clipped gradient is within C (S-0c)")
 	return t
 }
 
@@ -283,8 +311,10 @@ func slug(name string) string {
 }
 
 // along is a plot of a figure of runs by epochs.
-func along(id, title, label string, tight bool, runs []*Curve, of func(*Curve) []float64, name func(*Curve) string) chart.Plot {
-	p := chart.Plot{ID: slug(id), Title: title, Desc: label + " by epochs, a line for each run.", XLabel: "epochs", YLabel: label, Tight: tight}
+func along(id, title, label string, tight bool, runs []*Curve, of func(*Curve) []float64,
+	name func(*Curve) string) chart.Plot {
+	p := chart.Plot{ID: slug(id), Title: title, Desc: label + " by epochs, a line for each run.", XLabel: "epochs",
+		YLabel: label, Tight: tight}
 	for _, c := range runs {
 		l := chart.Line{Name: name(c), Y: of(c)}
 		for i := range l.Y {
@@ -303,9 +333,12 @@ func (r *Report) figures() []paper.Figure {
 
 	one := paper.Figure{File: "figure1", Title: "Figure 1: accuracy and how often is clipped", CSV: r.csv(),
 		Note: "Gradient clipping; frequency: the share of rows whose gradient is longer than C"}
-	two := paper.Figure{File: "figure2", Title: "Figure 2: value clipping and gradient clipping, training accuracy", Note: "The best rate of each run"}
-	three := paper.Figure{File: "figure3", Title: "Figure 3: the same, testing accuracy", Note: "The best rate of each run"}
-	four := paper.Figure{File: "figure4", Title: "Figure 4: synthetic regression", Note: "10,000 rows of 256 normal features, each with its own norm"}
+	two := paper.Figure{File: "figure2", Title: "Figure 2: value clipping and gradient clipping, training accuracy",
+		Note: "The best rate of each run"}
+	three := paper.Figure{File: "figure3", Title: "Figure 3: the same, testing accuracy",
+		Note: "The best rate of each run"}
+	four := paper.Figure{File: "figure4", Title: "Figure 4: synthetic regression",
+		Note: "10,000 rows of 256 normal features, each with its own norm"}
 	for _, table := range r.Tables {
 		if table == "synthetic" {
 			continue
@@ -313,19 +346,23 @@ func (r *Report) figures() []paper.Figure {
 		for _, name := range []string{linear, network} {
 			title, id := table+", "+name, table+" "+name
 			runs := r.find(table, name, gc)
-			one.Plots = append(one.Plots, along("f1a "+id, title, "training accuracy", true, runs, train, clip), along("f1c "+id, title, "clipping frequency", false, runs, share, clip))
+			one.Plots = append(one.Plots, along("f1a "+id, title, "training accuracy", true, runs, train, clip),
+				along("f1c "+id, title, "clipping frequency", false, runs, share, clip))
 			for _, k := range r.find(table, name, vc) {
 				same := r.ofClip(table, name, k.Clip)
 				kind := func(c *Curve) string { return c.Kind }
 				at := fmt.Sprintf("%s, C = %v", title, k.Clip)
-				two.Plots = append(two.Plots, along(fmt.Sprintf("f2 %s %v", id, k.Clip*10), at, "training accuracy", true, same, train, kind))
-				three.Plots = append(three.Plots, along(fmt.Sprintf("f3 %s %v", id, k.Clip*10), at, "testing accuracy", true, same, test, kind))
+				two.Plots = append(two.Plots,
+					along(fmt.Sprintf("f2 %s %v", id, k.Clip*10), at, "training accuracy", true, same, train, kind))
+				three.Plots = append(three.Plots,
+					along(fmt.Sprintf("f3 %s %v", id, k.Clip*10), at, "testing accuracy", true, same, test, kind))
 			}
 		}
 	}
 	four.Plots = []chart.Plot{along("f4c", gc, "clipping frequency", false, r.find("synthetic", linear, gc), share, clip)}
 	for _, kind := range []string{gc, vc, vcOld} {
-		four.Plots = append(four.Plots, along("f4l "+kind, kind, "mean loss", false, r.find("synthetic", linear, kind), loss, clip))
+		four.Plots = append(four.Plots,
+			along("f4l "+kind, kind, "mean loss", false, r.find("synthetic", linear, kind), loss, clip))
 	}
 	return []paper.Figure{one, two, three, four, r.figure5()}
 }
@@ -343,14 +380,21 @@ func (r *Report) ofClip(table, name string, clip float64) (list []*Curve) {
 }
 
 func (r *Report) figure5() paper.Figure {
-	f := paper.Figure{File: "figure5", Title: "Figure 5: testing accuracy by ε and δ", Note: fmt.Sprintf("MNIST, C = %v; ε at δ = 1e-5, δ at ε = %v", fifth, one)}
+	f := paper.Figure{File: "figure5", Title: "Figure 5: testing accuracy by ε and δ",
+		Note: fmt.Sprintf("MNIST, C = %v; ε at δ = 1e-5, δ at ε = %v", fifth, one)}
 	for _, name := range []string{linear, network} {
-		by := chart.Plot{ID: "f5e-" + slug(name), Title: name, Desc: "Testing accuracy by ε.", XLabel: "ε", YLabel: "testing accuracy", LogX: true, Tight: true}
-		at := chart.Plot{ID: "f5d-" + slug(name), Title: name, Desc: "Testing accuracy by δ.", XLabel: "δ", YLabel: "testing accuracy", LogX: true, Tight: true}
+		by := chart.Plot{ID: "f5e-" + slug(name), Title: name, Desc: "Testing accuracy by ε.", XLabel: "ε",
+			YLabel: "testing accuracy", LogX: true, Tight: true}
+		at := chart.Plot{ID: "f5d-" + slug(name), Title: name, Desc: "Testing accuracy by δ.", XLabel: "δ",
+			YLabel: "testing accuracy", LogX: true, Tight: true}
 		for _, kind := range []string{gc, vc, vcOld} {
 			runs, n := r.budgets(name, kind), len(r.Size.Epsilons)
-			by.Lines = append(by.Lines, paper.Line(kind, runs[:n], func(c *Curve) (float64, float64, bool) { return c.Epsilon, Last(c.Test), true }))
-			at.Lines = append(at.Lines, paper.Line(kind, runs[n:], func(c *Curve) (float64, float64, bool) { return c.Delta, Last(c.Test), true }))
+			by.Lines = append(by.Lines, paper.Line(kind, runs[:n], func(c *Curve) (float64, float64, bool) {
+				return c.Epsilon, Last(c.Test), true
+			}))
+			at.Lines = append(at.Lines, paper.Line(kind, runs[n:], func(c *Curve) (float64, float64, bool) {
+				return c.Delta, Last(c.Test), true
+			}))
 		}
 		f.Plots = append(f.Plots, by, at)
 	}
@@ -371,7 +415,8 @@ func (r *Report) csv() *paper.CSV {
 	csv := paper.NewCSV("table,model,setting,method,clip,rate,noise,epsilon,delta,epoch,training_accuracy,testing_accuracy,loss,clipping_frequency")
 	for _, c := range r.Curves {
 		for k := range c.Train {
-			csv.Add(c.Table, strconv.Quote(c.Model), strconv.Quote(c.Setting), strconv.Quote(c.Kind), c.Clip, c.Rate, c.Noise, c.Epsilon, c.Delta, k+1, c.Train[k], c.Test[k], c.Loss[k], c.Clipped[k])
+			csv.Add(c.Table, strconv.Quote(c.Model), strconv.Quote(c.Setting), strconv.Quote(c.Kind), c.Clip, c.Rate, c.Noise,
+				c.Epsilon, c.Delta, k+1, c.Train[k], c.Test[k], c.Loss[k], c.Clipped[k])
 		}
 	}
 	return csv

@@ -38,8 +38,8 @@ columns:
   - {name: digit, type: label, classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]}
 `
 
-// How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; the same, each brought to
-// that norm; with pixels in [0, 1] and a norm of 9 or so.
+// How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; the same, each
+// brought to that norm; with pixels in [0, 1] and a norm of 9 or so.
 var (
 	standard = fmt.Sprintf(mnistSchema, "row_norm: 79\nrow_scaling: project", "center: 33, scale: 79")
 	forced   = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: scale", "center: 33, scale: 79")
@@ -109,8 +109,8 @@ func (t *task) read(ctx context.Context, size Size, schema, train, test string) 
 	return nil
 }
 
-// The synthetic regression of Appendix C.1: 10,000 rows of 256 standard normal features and a true linear model. P0 adds
-// normal noise to gradients; here it is on the labels, from where it gets into each gradient.
+// The synthetic regression of Appendix C.1: 10,000 rows of 256 standard normal features and a true linear model. P0
+// adds normal noise to gradients; here it is on the labels, from where it gets into each gradient.
 const (
 	synthRows  = 10_000
 	synthDim   = 256
@@ -140,7 +140,8 @@ func synthetic(ctx context.Context, size Size) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &task{name: "synthetic", train: table, sample: table, test: table, rows: synthRows, epochs: 10, clips: []float64{1, 5, 10, 20, 40}, rates: []float64{0.02}}, nil
+	return &task{name: "synthetic", train: table, sample: table, test: table, rows: synthRows, epochs: 10,
+		clips: []float64{1, 5, 10, 20, 40}, rates: []float64{0.02}}, nil
 }
 
 // The models of the experiments.

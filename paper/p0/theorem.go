@@ -15,9 +15,9 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 )
 
-// The experiment on Propositions 4.2 to 4.4 and Theorem 4.5: linear regression whose constants do not change with n and d.
-// Half of a row's mean square is in 8 coordinates, which the true model has, the other half in the d − 8 others; so E‖x‖² = 1,
-// and f(w₀) − f* is about ½. Noise is normal.
+// The experiment on Propositions 4.2 to 4.4 and Theorem 4.5: linear regression whose constants do not change with n and
+// d. Half of a row's mean square is in 8 coordinates, which the true model has, the other half in the d − 8 others; so
+// E‖x‖² = 1, and f(w₀) − f* is about ½. Noise is normal.
 const (
 	signal      = 8
 	truthNorm   = 4.0
@@ -64,7 +64,8 @@ func (g Grid) cells() (list []Cell) {
 				return
 			}
 		}
-		list = append(list, Cell{N: n, D: d, Epsilon: e, Steps: int(stepsFactor * float64(n*n) * e * e / float64(d)), Runs: g.Seeds})
+		list = append(list,
+			Cell{N: n, D: d, Epsilon: e, Steps: int(stepsFactor * float64(n*n) * e * e / float64(d)), Runs: g.Seeds})
 	}
 	for _, n := range g.N {
 		add(n, fixedD, fixedE)
@@ -81,9 +82,11 @@ func (g Grid) cells() (list []Cell) {
 // theorem runs the cell.
 func (c Cell) run(ctx context.Context) (Cell, error) {
 	c.Clip = c3 + c4*math.Log(float64(c.N)*float64(c.Steps))
-	sigma, err := account.Calibrate(account.Best{}, privacy.Budget{Epsilon: c.Epsilon, Delta: delta, Adjacency: privacy.AddRemove}, func(s float64) privacy.Event {
-		return privacy.Repeated{Count: c.Steps, Of: privacy.PoissonSampled{Rate: batch / float64(c.N), Of: privacy.Gaussian{Sigma: s}}}
-	})
+	sigma, err := account.Calibrate(account.Best{},
+		privacy.Budget{Epsilon: c.Epsilon, Delta: delta, Adjacency: privacy.AddRemove}, func(s float64) privacy.Event {
+			return privacy.Repeated{Count: c.Steps,
+				Of: privacy.PoissonSampled{Rate: batch / float64(c.N), Of: privacy.Gaussian{Sigma: s}}}
+		})
 	if err != nil {
 		return c, err
 	}
@@ -145,7 +148,8 @@ func (c Cell) once(ctx context.Context, sigma float64, name string) (o outcome, 
 		return o, err
 	}
 	defer oracle.Close()
-	sgd := method.SGD{Steps: c.Steps, Rate: c.Rate, Gradient: method.Gradient{Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: sigma}}
+	sgd := method.SGD{Steps: c.Steps, Rate: c.Rate,
+		Gradient: method.Gradient{Clip: c.Clip, Batch: batch, Sampling: method.Poisson, Noise: sigma}}
 	norms, times, every := make([]float64, data.BlockRows), 0.0, max(1, c.Steps/looks)
 	for step, err := range sgd.Run(ctx, oracle, method.Objective{}) {
 		if err != nil {
@@ -211,8 +215,8 @@ func minimum(p *paper.Problem) []float64 {
 	return w
 }
 
-// slope is that of log E f − f* over log C√d/(nε), by least squares, of the cells that keep says, with its standard error, which
-// follows from those of the cells' means. C is the logarithm that O hides.
+// slope is that of log E f − f* over log C√d/(nε), by least squares, of the cells that keep says, with its standard
+// error, which follows from those of the cells' means. C is the logarithm that O hides.
 func slope(cells []Cell, keep func(Cell) bool) (s, se float64) {
 	var x, y, noise []float64
 	mean := 0.0
@@ -243,12 +247,16 @@ var lines = []struct {
 }
 
 func (r *Report) theorem() paper.Table {
-	t := paper.Table{Title: "Theorem 4.5 and Propositions 4.2 to 4.4", Note: fmt.Sprintf("Linear regression with E‖x‖² = 1 whose constants do not change with n and d, C = %v + %v·ln nT, T = %v·n²ε²/d, η of (2) with ρ = 1 and c₅ = %v, δ = 1e-5, noise for (ε, δ); means ± standard deviations of %d runs. "+
-		"f − f* over f(w₀) − f*; w_priv by the mean of %d iterates. The paper has no experiment on them, and its constants c₁ to c₅ have no values: they, the cells and the bars for the exponents (below 1.15 for d, above 0.8 for n and ε) were chosen after pilot runs.", c3, c4, stepsFactor, stepFactor, r.Size.Theorem.Seeds, looks),
-		Head: []string{"n", "d", "ε", "T", "√d/(nε)", "f(w_priv) − f*", "÷ √d/(nε)", "max_t f(w_t) − f*", "longest gradient", "C", "clipped", "runs without clipping"}}
+	t := paper.Table{Title: "Theorem 4.5 and Propositions 4.2 to 4.4",
+		Note: fmt.Sprintf("Linear regression with E‖x‖² = 1 whose constants do not change with n and d, C = %v + %v·ln nT, T = %v·n²ε²/d, η of (2) with ρ = 1 and c₅ = %v, δ = 1e-5, noise for (ε, δ); means ± standard deviations of %d runs. "+
+			"f − f* over f(w₀) − f*; w_priv by the mean of %d iterates. The paper has no experiment on them, and its constants c₁ to c₅ have no values: they, the cells and the bars for the exponents (below 1.15 for d, above 0.8 for n and ε) were chosen after pilot runs.", c3, c4, stepsFactor, stepFactor, r.Size.Theorem.Seeds, looks),
+		Head: []string{"n", "d", "ε", "T", "√d/(nε)", "f(w_priv) − f*", "÷ √d/(nε)", "max_t f(w_t) − f*", "longest gradient",
+			"C", "clipped", "runs without clipping"}}
 	for _, c := range r.Cells {
-		t.Add(c.N, c.D, c.Epsilon, c.Steps, fmt.Sprintf("%.4g", c.Bound()), fmt.Sprintf("%.3g ± %.1g", c.Excess.Value, c.Excess.SD), fmt.Sprintf("%.3g", c.Excess.Value/c.Bound()),
-			fmt.Sprintf("%.3g", c.Highest.Value), fmt.Sprintf("%.3g", c.Longest), fmt.Sprintf("%.3g", c.Clip), fmt.Sprintf("%.2g", c.Clipped), fmt.Sprintf("%d of %d", c.Never, c.Runs))
+		t.Add(c.N, c.D, c.Epsilon, c.Steps, fmt.Sprintf("%.4g", c.Bound()),
+			fmt.Sprintf("%.3g ± %.1g", c.Excess.Value, c.Excess.SD), fmt.Sprintf("%.3g", c.Excess.Value/c.Bound()),
+			fmt.Sprintf("%.3g", c.Highest.Value), fmt.Sprintf("%.3g", c.Longest), fmt.Sprintf("%.3g", c.Clip),
+			fmt.Sprintf("%.2g", c.Clipped), fmt.Sprintf("%d of %d", c.Never, c.Runs))
 	}
 	return t
 }
@@ -256,15 +264,26 @@ func (r *Report) theorem() paper.Table {
 func (r *Report) theoremFigure() paper.Figure {
 	csv := paper.NewCSV("n,d,epsilon,steps,clip,rate,excess,excess_sd,highest,longest_gradient,clipped,runs_without_clipping,runs")
 	for _, c := range r.Cells {
-		csv.Add(c.N, c.D, c.Epsilon, c.Steps, c.Clip, c.Rate, c.Excess.Value, c.Excess.SD, c.Highest.Value, c.Longest, c.Clipped, c.Never, c.Runs)
+		csv.Add(c.N, c.D, c.Epsilon, c.Steps, c.Clip, c.Rate, c.Excess.Value, c.Excess.SD, c.Highest.Value, c.Longest,
+			c.Clipped, c.Never, c.Runs)
 	}
-	excess := chart.Plot{ID: "t45", Title: "f(w_priv) − f*", Desc: "Excess loss by √d/(nε), a line for each of n, d and ε that changes.", XLabel: "√d/(nε)", YLabel: "share of f(w₀) − f*", LogX: true, LogY: true, Tight: true}
-	length := chart.Plot{ID: "t43", Title: "longest gradient", Desc: "Longest gradient of a row by ln nT, and the clip norm.", XLabel: "ln nT", YLabel: "norm"}
+	excess := chart.Plot{ID: "t45", Title: "f(w_priv) − f*",
+		Desc: "Excess loss by √d/(nε), a line for each of n, d and ε that changes.", XLabel: "√d/(nε)",
+		YLabel: "share of f(w₀) − f*", LogX: true, LogY: true, Tight: true}
+	length := chart.Plot{ID: "t43", Title: "longest gradient",
+		Desc: "Longest gradient of a row by ln nT, and the clip norm.", XLabel: "ln nT", YLabel: "norm"}
 	at := func(c Cell) float64 { return math.Log(float64(c.N) * float64(c.Steps)) }
 	for _, l := range lines {
-		excess.Lines = append(excess.Lines, paper.Line(l.name+" changes", r.Cells, func(c Cell) (float64, float64, bool) { return c.Bound(), c.Excess.Value, l.of(c) }))
-		length.Lines = append(length.Lines, paper.Line(l.name+" changes", r.Cells, func(c Cell) (float64, float64, bool) { return at(c), c.Longest, l.of(c) }))
+		excess.Lines = append(excess.Lines, paper.Line(l.name+" changes", r.Cells, func(c Cell) (float64, float64, bool) {
+			return c.Bound(), c.Excess.Value, l.of(c)
+		}))
+		length.Lines = append(length.Lines, paper.Line(l.name+" changes", r.Cells, func(c Cell) (float64, float64, bool) {
+			return at(c), c.Longest, l.of(c)
+		}))
 	}
-	length.Lines = append(length.Lines, paper.Line("C", r.Cells, func(c Cell) (float64, float64, bool) { return at(c), c.Clip, lines[0].of(c) }))
-	return paper.Figure{File: "theorem", Title: "Theorem 4.5: the rate, and clipping", Note: "Not in the paper", CSV: csv, Plots: []chart.Plot{excess, length}}
+	length.Lines = append(length.Lines, paper.Line("C", r.Cells, func(c Cell) (float64, float64, bool) {
+		return at(c), c.Clip, lines[0].of(c)
+	}))
+	return paper.Figure{File: "theorem", Title: "Theorem 4.5: the rate, and clipping", Note: "Not in the paper", CSV: csv,
+		Plots: []chart.Plot{excess, length}}
 }

@@ -46,7 +46,9 @@ func times(ctx context.Context, size Size, t *task) ([]Time, error) {
 			}
 		}
 		for i, kind := range kinds {
-			list = append(list, Time{Model: name, Kind: kind, Seconds: median(quiet[i]) * epoch, Noisy: median(noisy[i]) * epoch, Ratio: median(ratio[i])})
+			list = append(list,
+				Time{Model: name, Kind: kind, Seconds: median(quiet[i]) * epoch, Noisy: median(noisy[i]) * epoch,
+					Ratio: median(ratio[i])})
 		}
 	}
 	return list, nil
@@ -73,7 +75,8 @@ func (t *task) time(ctx context.Context, steps int, name, kind string) (quiet, n
 	if kind == micro {
 		return oneByOne(p.Model, p.Public.Start(), t.train, max(1, steps/5)), nil, nil
 	}
-	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3, Gradient: method.Gradient{Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}}
+	sgd := method.SGD{Steps: steps + 1, Rate: 1e-3,
+		Gradient: method.Gradient{Clip: fifth, Batch: batch, Sampling: method.Poisson, Off: true}}
 	switch kind {
 	case sgdPlain:
 		sgd.Gradient.Clip = 0

@@ -8,10 +8,12 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
-// Why the curves of Figure 3 end elsewhere than ours. The paper prints none of their values; those of its authors are read off
-// outputfiles/errors_n_100000_m_100000_c_01_various_T.eps and …_c_10_… of github.com/sibirbil/DPAccGradMethods, whose first points are at 29.1.
+// Why the curves of Figure 3 end elsewhere than ours. The paper prints none of their values; those of its authors are
+// read off outputfiles/errors_n_100000_m_100000_c_01_various_T.eps and …_c_10_… of
+// github.com/sibirbil/DPAccGradMethods, whose first points are at 29.1.
 
-// similarTable is the number of a table with F(x_0) − F* = 29.0, that is with as many labels of one class as the authors' seems to have.
+// similarTable is the number of a table with F(x_0) − F* = 29.0, that is with as many labels of one class as the
+// authors' seems to have.
 const similarTable = 40
 
 // Drawn is the end of a curve of Figure 3, and ours beside it.
@@ -62,7 +64,9 @@ func (r *Report) drawn(ctx context.Context, l *paper.Lab, similar *problem) ([]D
 			if err != nil {
 				return nil, err
 			}
-			*[]*float64{&d.Similar, &d.Half}[k] = paper.MeanOf(gaps, func(gap []float64) float64 { return gap[len(gap)-1] }).Value
+			*[]*float64{&d.Similar, &d.Half}[k] = paper.MeanOf(gaps, func(gap []float64) float64 {
+				return gap[len(gap)-1]
+			}).Value
 		}
 		all = append(all, d)
 	}
@@ -78,7 +82,8 @@ func (r *Report) beside(similar *problem) paper.Table {
 			"(2) the noise. The authors' laprnd takes a standard deviation and is given the scale b_t, so that theirs has half the variance of Laplace(b_t), and a run spends √2·ε; so do the weights α/2 of their (4.6). "+
 			"With that noise DP-NAG ends near theirs. The start, the step size, the momentum and the averaging (none) are the same in both.",
 			r.Start, similar.value(first)-similar.least),
-		Head: []string{"c", "method", "T", "authors' curve", "ours", "ours, similar table", "similar table, half the variance"}}
+		Head: []string{"c", "method", "T", "authors' curve", "ours", "ours, similar table",
+			"similar table, half the variance"}}
 	for _, d := range r.Drawn {
 		t.Add(d.C, d.Method, d.T, d.Authors, d.Here, d.Similar, d.Half)
 	}

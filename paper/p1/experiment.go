@@ -70,7 +70,8 @@ type problem struct {
 	spread float64 // of the noise, in what (3.5) says
 }
 
-// newProblem draws a table by its number: features uniform on (0, 1), labels sign(u·w) for a w of standard normal coordinates.
+// newProblem draws a table by its number: features uniform on (0, 1), labels sign(u·w) for a w of standard normal
+// coordinates.
 func newProblem(s Size, table uint64) (*problem, error) {
 	src := noise.NewSeeded(seed, "table", table)
 	w := make([]float64, dim)
@@ -115,7 +116,8 @@ func (p *problem) value(x []float64) float64 {
 var first = slices.Repeat([]float64{start}, dim)
 
 // run runs a method and calls visit with each iterate.
-func (p *problem) run(ctx context.Context, m method.Method, meter account.Meter, stream uint64, visit func(step int, x []float64)) error {
+func (p *problem) run(ctx context.Context, m method.Method, meter account.Meter, stream uint64,
+	visit func(step int, x []float64)) error {
 	o, err := p.Oracle(meter, stream, 1)
 	if err != nil {
 		return err
@@ -158,7 +160,8 @@ func (c Curve) Final() float64 { return c.Gap[len(c.Gap)-1] }
 // fitted makes the method of a curve, with all its noise.
 func (p *problem) fitted(c *Curve) (method.Method, error) {
 	s, n := p.size, p.size.Rows
-	common := method.P1{Steps: c.T, Rate: c.C / p.smooth, Mu: mu, Smooth: p.smooth, Gradient: method.Gradient{Clip: bound, Laplace: true}}
+	common := method.P1{Steps: c.T, Rate: c.C / p.smooth, Mu: mu, Smooth: p.smooth,
+		Gradient: method.Gradient{Clip: bound, Laplace: true}}
 	if c.M < n {
 		common.Gradient.Batch = c.M
 	}
@@ -201,8 +204,10 @@ func (p *problem) fitted(c *Curve) (method.Method, error) {
 	}
 	c.Taken = common.Steps
 	nag, masg := method.NAG{P1: common}, method.MASG{P1: common}
-	return map[string]method.Method{"DP-GD": method.GD{P1: common}, "DP-HB": method.SHB{P1: common}, "DP-NAG": nag, "DP-MASG": masg,
-		"DP-NAG-opt": method.NAGOpt{NAG: nag}, "DP-MASG-opt": method.MASGOpt{MASG: masg}}[strings.TrimRight(c.Method, "*°")], err
+	return map[string]method.Method{"DP-GD": method.GD{P1: common}, "DP-HB": method.SHB{P1: common}, "DP-NAG": nag,
+		"DP-MASG":    masg,
+		"DP-NAG-opt": method.NAGOpt{NAG: nag}, "DP-MASG-opt": method.MASGOpt{MASG: masg}}[strings.TrimRight(c.Method,
+		"*°")], err
 }
 
 // recorded lists the steps at which the error is computed: all of the first few, then

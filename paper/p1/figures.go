@@ -19,10 +19,12 @@ var (
 // heavyBall is Figure 1: DP-SHB on a quadratic of eigenvalues ½ and 1: the rate ρ of (3.18)
 // against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
 func heavyBall() paper.Figure {
-	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Note: "Eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
+	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic",
+		Note: "Eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
 	f.CSV = paper.NewCSV("alpha,beta,rho,c_w,T,bound,exact")
 	start2 := []float64{1, 1}
-	rho := chart.Plot{ID: "f1a", Title: "Rate ρ against β", Desc: "The rate falls to a least value and rises again", XLabel: "β", YLabel: "ρ"}
+	rho := chart.Plot{ID: "f1a", Title: "Rate ρ against β", Desc: "The rate falls to a least value and rises again",
+		XLabel: "β", YLabel: "ρ"}
 	for _, alpha := range []float64{0.1, 0.3, 0.6, 1} {
 		l := chart.Line{Name: fmt.Sprintf("α = %g", alpha)}
 		for i := range 100 {
@@ -56,11 +58,13 @@ func heavyBall() paper.Figure {
 // schedules is Figure 2: the optimal noise of NAG and MASG for μ = 1, L = 20, p = 1, over
 // S_1/(nε).
 func schedules() (paper.Figure, error) {
-	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step", Note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
+	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step",
+		Note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
 	f.CSV = paper.NewCSV("method,T,t,b")
 	c := schedule.Convex{Mu: 1, L: 20}
 	for i, name := range []string{"DP-NAG-opt", "DP-MASG-opt"} {
-		p := chart.Plot{ID: fmt.Sprintf("f2%c", 'a'+i), Title: name, Desc: "The noise falls toward the last step", XLabel: "t", YLabel: "b_t", LogY: true}
+		p := chart.Plot{ID: fmt.Sprintf("f2%c", 'a'+i), Title: name, Desc: "The noise falls toward the last step",
+			XLabel: "t", YLabel: "b_t", LogY: true}
 		for _, steps := range []int{50, 100, 200} {
 			stages := []schedule.Stage{{Steps: steps, Rate: 1 / c.L}}
 			if i == 1 {
@@ -92,7 +96,8 @@ func (r *Report) errors() (all []paper.Figure) {
 			Note: fmt.Sprintf("Mean of F(x_t) − F* over %d runs, with bands of one standard deviation; n = %d; step size c/L; lines end at T′; data in curves.csv", s.Runs, s.Rows)}
 		for _, c := range s.Rates {
 			for k, name := range asPrinted {
-				p := chart.Plot{ID: fmt.Sprintf("%s-c%g-%d", f.File, c, k), Title: fmt.Sprintf("%s, c = %g", name, c), Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
+				p := chart.Plot{ID: fmt.Sprintf("%s-c%g-%d", f.File, c, k), Title: fmt.Sprintf("%s, c = %g", name, c),
+					Desc: "Error against the step, a line for each T", XLabel: "t", YLabel: "error", LogY: true}
 				for _, steps := range s.Steps {
 					v := r.find(m, steps, c, name)
 					l := chart.Line{Name: fmt.Sprintf("T = %d", v.T), Y: v.Gap, SD: v.SD}

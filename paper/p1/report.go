@@ -58,7 +58,8 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Size: size, Epsilon: size.epsilon(), Smooth: p.smooth, Least: p.least, Start: curves[0].Gap[0], Counter: counterexample(), Curves: curves}
+	r := &Report{Size: size, Epsilon: size.epsilon(), Smooth: p.smooth, Least: p.least, Start: curves[0].Gap[0],
+		Counter: counterexample(), Curves: curves}
 	r.Gains = r.gains()
 	similar, err := newProblem(size, similarTable)
 	if err != nil {
@@ -67,13 +68,15 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Drawn, err = r.drawn(ctx, l, similar); err != nil {
 		return nil, err
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.lengths(), r.gained(), r.beside(similar), slips()}, Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
+	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.lengths(), r.gained(), r.beside(similar), slips()},
+		Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
 		Data: []paper.File{{Name: "curves.csv", Text: r.csv()}}}, nil
 }
 
 // printed is every number that §3.2 and §5 print of the experiments.
 func (r *Report) printed() paper.Table {
-	t := paper.Table{Title: "What the paper prints", Note: "Figures 1 to 4 are only drawn: the paper prints no error. What it prints are settings, and for two methods the T that is best at c = 1.",
+	t := paper.Table{Title: "What the paper prints",
+		Note: "Figures 1 to 4 are only drawn: the paper prints no error. What it prints are settings, and for two methods the T that is best at c = 1.",
 		Head: []string{"from", "what", "paper", "Sotto", "ratio, or reason"}}
 	s := r.Size
 	add := func(from, what string, paper, ours any, why string) {
@@ -98,7 +101,8 @@ func (r *Report) printed() paper.Table {
 	add("§5", "coordinates of x₀", 10, start, "")
 	add("§5", "runs of each curve", 20, s.Runs, "the size of this run")
 	add("§5", "steps without noise for F*", 1000, reference, "")
-	add("§5", "guess of E₀ for T′", 10, fmt.Sprintf("%v and %v", guess, drawn), fmt.Sprintf("both are run (next table); the true E₀ is %.1f", r.Start))
+	add("§5", "guess of E₀ for T′", 10, fmt.Sprintf("%v and %v", guess, drawn),
+		fmt.Sprintf("both are run (next table); the true E₀ is %.1f", r.Start))
 	add("§3.2", "Figure 1: eigenvalues", "0.5, 1", list(eigenvalues), "")
 	add("§3.2", "Figure 1: c_w", "0.0001, 0.01", list(noises), "")
 	fast := s.Rates[len(s.Rates)-1]
@@ -114,12 +118,16 @@ func slips() paper.Table {
 	t := paper.Table{Title: "Slips of the paper", Head: []string{"where", "it says", "it should say", "because"}}
 	t.Add("(3.10)", "B = (α, 0)", "B = (−α, 0)", "the step goes downhill: (3.8) subtracts α times the gradient")
 	t.Add("(4.2), (4.3), (4.6)", "a bound on E_t by E₀", "by 2·E₀", counterexample())
-	t.Add("after Proposition 4.2", "a_{T,t} is decreasing in t", "increasing", "its power T − t of a number below 1 falls; what follows, much noise first and less later, is right")
-	t.Add("after (4.4)", "with m < n the best schedule is intractable", "it is the one minimum of a convex problem", "in ε_t the objective is convex and the constraint is linear")
+	t.Add("after Proposition 4.2", "a_{T,t} is decreasing in t", "increasing",
+		"its power T − t of a number below 1 falls; what follows, much noise first and less later, is right")
+	t.Add("after (4.4)", "with m < n the best schedule is intractable", "it is the one minimum of a convex problem",
+		"in ε_t the objective is convex and the constraint is linear")
 	t.Add("(4.8)", "E_T =", "E_T ≤", "it adds up upper bounds")
 	t.Add("(5.1)", "maximize ln p + λ‖x‖²", "minimize −ln p + λ‖x‖²", "the first has no maximum")
-	t.Add("§5", "the best of DP-GD is at T = 1000", "at T = 500", "so it is here, and in the authors' own file of Figure 3: 0.0433 and 0.148")
-	t.Add("the authors' code", "noise by laprnd(b_t)", "laprnd(√2·b_t)", "laprnd takes a standard deviation; as it is, a run spends √2·ε")
+	t.Add("§5", "the best of DP-GD is at T = 1000", "at T = 500",
+		"so it is here, and in the authors' own file of Figure 3: 0.0433 and 0.148")
+	t.Add("the authors' code", "noise by laprnd(b_t)", "laprnd(√2·b_t)",
+		"laprnd takes a standard deviation; as it is, a run spends √2·ε")
 	return t
 }
 
@@ -144,7 +152,8 @@ func (r *Report) lengths() paper.Table {
 // gained is the table of gains.
 func (r *Report) gained() paper.Table {
 	t := paper.Table{Title: "What the corrections gain",
-		Note: "(4.2) lost a factor 2: " + r.Counter + ". It changes T′. On samples the schedule of (4.5) is not optimal; the exact one is. Both leave the privacy as it is. Mean errors at the largest T:",
+		Note: "(4.2) lost a factor 2: " + r.Counter +
+			". It changes T′. On samples the schedule of (4.5) is not optimal; the exact one is. Both leave the privacy as it is. Mean errors at the largest T:",
 		Head: []string{"m", "c", "method", "T′", "error", "T′ corrected", "error corrected"}}
 	for _, g := range r.Gains {
 		t.Add(g.M, g.C, g.Method, g.Steps, g.Error, g.Corrected, g.ErrorOfFixed)

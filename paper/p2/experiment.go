@@ -35,7 +35,8 @@ var proposed = []string{blsgd, blsgdAC, blgd}
 // published are P2's hyperparameters (§5.4) of DP-BLSGD. The noise is what the whole budget allows for 100 iterations
 // under Sotto's account; perStep has P2's own.
 func published(batch string) []string {
-	return []string{"batch", batch, "clip", "3", "fall", "1", "armijo", "0.5", "shrink", "0.8", "tries", strconv.Itoa(tries), "search", "1", "growth", "adaptive", "noisy_norm", "true"}
+	return []string{"batch", batch, "clip", "3", "fall", "1", "armijo", "0.5", "shrink", "0.8", "tries",
+		strconv.Itoa(tries), "search", "1", "growth", "adaptive", "noisy_norm", "true"}
 }
 
 // perStep is published with the noise of P2's budget for an iteration, ε/100, and so many iterations at most.
@@ -107,23 +108,25 @@ func (s Size) debiased(d dataset, epsilon float64) variant {
 	return variant{"debiased", "blsgd", with(s.perStep(s.batch(d, rate), epsilon), "noisy_norm", "false")}
 }
 
-// methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove, and those
-// that have a theorem under replace-one. P2 prints q, C_grad and C_obj for all, and leaves the rest of the baselines to their papers
-// (algorithms.md §3.3, §3.4, §3.6); DP-SGD's step size is the one it prints for networks. What has no source is Sotto's default, and a
-// method of which that is all has one line.
+// methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove,
+// and those that have a theorem under replace-one. P2 prints q, C_grad and C_obj for all, and leaves the rest of the
+// baselines to their papers (algorithms.md §3.3, §3.4, §3.6); DP-SGD's step size is the one it prints for networks.
+// What has no source is Sotto's default, and a method of which that is all has one line.
 func (s Size) methods(d dataset, fromPaper bool) (gradient, minimizers []variant) {
 	batch := s.batch(d, rate)
 	if fromPaper {
 		base := published(batch)
 		return []variant{
-			{blsgd, "blsgd", base},
-			{blsgdAC, "blsgd", with(base, "decay", "0.05")},
-			{blgd, "blsgd", with(base, "batch", "0")},
-			{agd, "agd", []string{"splits", "60", "tries", "20", "rate", "2", "clip", "3", "fall", "1", "choice", "2", "growth", "0.1"}},
-			{sgd, "sgd", []string{"batch", batch, "clip", "3", "rate", "0.2"}},
-			{privgene, "privgene", []string{"move", "0.5", "decay", "0.95", "clip", "1"}},
-			{majority, "majority", nil},
-		}, []variant{{outpertRSGD, "outpert-sgd", []string{"average", "true"}}, {outpertGD, "outpert", []string{"steps", "50"}}, {objpert, "amp", nil}}
+				{blsgd, "blsgd", base},
+				{blsgdAC, "blsgd", with(base, "decay", "0.05")},
+				{blgd, "blsgd", with(base, "batch", "0")},
+				{agd, "agd",
+					[]string{"splits", "60", "tries", "20", "rate", "2", "clip", "3", "fall", "1", "choice", "2", "growth", "0.1"}},
+				{sgd, "sgd", []string{"batch", batch, "clip", "3", "rate", "0.2"}},
+				{privgene, "privgene", []string{"move", "0.5", "decay", "0.95", "clip", "1"}},
+				{majority, "majority", nil},
+			}, []variant{{outpertRSGD, "outpert-sgd", []string{"average", "true"}},
+				{outpertGD, "outpert", []string{"steps", "50"}}, {objpert, "amp", nil}}
 	}
 	return []variant{
 		{blsgd + own, "blsgd", []string{"batch", batch, "growth", "adaptive"}},
@@ -145,8 +148,9 @@ type results struct {
 	ratios                []float64
 	gradients, objectives []float64
 	noises                []Noise
-	networks              *networks             // nil: not run
-	counts                map[[3]string]*access // of one training with P2's budget for an iteration, by dataset, variant and ε
+	networks              *networks // nil: not run
+	// of one training with P2's budget for an iteration, by dataset, variant and ε
+	counts map[[3]string]*access
 }
 
 // cell is the result of a method; nil if it was not run.
@@ -165,7 +169,8 @@ func (x *experiment) parts() []*part {
 			if !ours {
 				continue
 			}
-			q := part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)}, variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name}
+			q := part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)},
+				variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name}
 			add(q)
 			q.name, q.variants = "debiased-"+d.name+"-"+number(e), []variant{s.debiased(d, e)}
 			add(q)
@@ -182,9 +187,11 @@ func (x *experiment) parts() []*part {
 			}
 			gradient, minimizers := s.methods(d, published)
 			add(part{name: name, tables: rough, variants: gradient, epsilon: words(s.Epsilon), seeds: seeds, last: published})
-			add(part{name: name + "-replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers, epsilon: words(s.Epsilon), seeds: seeds})
+			add(part{name: name + "-replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers,
+				epsilon: words(s.Epsilon), seeds: seeds})
 		}
-		add(part{name: d.name + "-without-noise", tables: smooth, variants: []variant{{optimum, "optimum", nil}}, epsilon: []string{compare.NoNoise}, seeds: s.Beside})
+		add(part{name: d.name + "-without-noise", tables: smooth, variants: []variant{{optimum, "optimum", nil}},
+			epsilon: []string{compare.NoNoise}, seeds: s.Beside})
 	}
 	return all
 }
@@ -226,8 +233,8 @@ func (x *experiment) experiments(ctx context.Context) (*results, error) {
 	return r, x.evaluations(ctx, r)
 }
 
-// evaluations is what one training asks with P2's budget for an iteration: at ε = 0.4 for each sampling ratio (Figure 2), and
-// at the ε of Figure 1 how many searches fail and how often budgets grow.
+// evaluations is what one training asks with P2's budget for an iteration: at ε = 0.4 for each sampling ratio (Figure
+// 2), and at the ε of Figure 1 how many searches fail and how often budgets grow.
 func (x *experiment) evaluations(ctx context.Context, r *results) error {
 	r.ratios = []float64{0.02, 0.05, rate, 0.3, 1}
 	r.counts = map[[3]string]*access{}
@@ -247,7 +254,8 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 			}
 		}
 		for e, variants := range at {
-			p, err := one.plan(part{tables: []run.TableSpec{x.table(d, logistic)}, variants: variants, epsilon: words([]float64{e}), seeds: 1, last: true})
+			p, err := one.plan(part{tables: []run.TableSpec{x.table(d, logistic)}, variants: variants,
+				epsilon: words([]float64{e}), seeds: 1, last: true})
 			if err != nil {
 				return err
 			}
@@ -306,10 +314,12 @@ func deviation(sd float64) string {
 
 // figure1 is the impact of hyperparameters.
 func (r *results) figure1() paper.Figure {
-	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters", Note: "accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration; a line for each ε, with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search"}
+	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters",
+		Note: "accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration; a line for each ε, with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search"}
 	f.CSV = paper.NewCSV("parameter,value,epsilon,accuracy_mean,accuracy_sd,objective_mean")
 	for i, p := range r.size.panels() {
-		plot := chart.Plot{ID: fmt.Sprintf("f1-%d", i), Title: p.name, Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: accuracyAxis, Tight: true}
+		plot := chart.Plot{ID: fmt.Sprintf("f1-%d", i), Title: p.name, Desc: "Accuracy against the hyperparameter",
+			XLabel: p.field, YLabel: accuracyAxis, Tight: true}
 		if p.field == "growth" {
 			plot.XLabel, plot.Categories = "ε of an iteration grows", p.values
 		}
@@ -328,7 +338,8 @@ func (r *results) figure1() paper.Figure {
 		}
 		f.Plots = append(f.Plots, plot)
 	}
-	plot := chart.Plot{ID: "f1-noise", Title: "noise of the search", Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "noise", YLabel: accuracyAxis, Tight: true, Categories: []string{"Laplace", "Gaussian: unsound"}}
+	plot := chart.Plot{ID: "f1-noise", Title: "noise of the search", Desc: "Accuracy with Laplace and with Gaussian noise",
+		XLabel: "noise", YLabel: accuracyAxis, Tight: true, Categories: []string{"Laplace", "Gaussian: unsound"}}
 	for _, e := range r.size.Hyper {
 		l := chart.Line{Name: "ε = " + number(e), X: []float64{0, 1}}
 		for k, name := range []string{"laplace", "gaussian"} {
@@ -344,7 +355,8 @@ func (r *results) figure1() paper.Figure {
 
 // figure2 is the number of evaluations.
 func (r *results) figure2() paper.Figure {
-	f := paper.Figure{File: "figure2", Title: "Figure 2: evaluations of gradient and objective", Note: "DP-BLSGD on Adult at ε = 0.4, passes over all rows, by sampling ratio"}
+	f := paper.Figure{File: "figure2", Title: "Figure 2: evaluations of gradient and objective",
+		Note: "DP-BLSGD on Adult at ε = 0.4, passes over all rows, by sampling ratio"}
 	f.CSV = paper.NewCSV("ratio,gradient_passes,objective_passes")
 	for i, q := range r.ratios {
 		f.CSV.Add(q, r.gradients[i], r.objectives[i])
@@ -353,15 +365,18 @@ func (r *results) figure2() paper.Figure {
 		name   string
 		passes []float64
 	}{{"gradient", r.gradients}, {"objective", r.objectives}} {
-		f.Plots = append(f.Plots, chart.Plot{ID: "f2-" + q.name, Title: "Evaluations of the " + q.name, Desc: "Passes over the rows against the sampling ratio", XLabel: "q", YLabel: "passes", LogX: true, LogY: true,
-			Lines: []chart.Line{{Name: blsgd, X: r.ratios, Y: q.passes}}})
+		f.Plots = append(f.Plots,
+			chart.Plot{ID: "f2-" + q.name, Title: "Evaluations of the " + q.name,
+				Desc: "Passes over the rows against the sampling ratio", XLabel: "q", YLabel: "passes", LogX: true, LogY: true,
+				Lines: []chart.Line{{Name: blsgd, X: r.ratios, Y: q.passes}}})
 	}
 	return f
 }
 
 // tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberized one.
 func tableOf(data, model, method string) string {
-	if model == svm && slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
+	if model == svm &&
+		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
 		model = smoothed
 	}
 	return data + " " + model
@@ -379,7 +394,8 @@ func lines(fromPaper bool) []string {
 
 // figure34 is Figure 3 (logistic) or 4 (SVM).
 func (r *results) figure34(number34 int, model string) paper.Figure {
-	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model), Note: "means with bars of one standard deviation; δ = 1e-8; sound accounts; the paper only draws its values"}
+	f := paper.Figure{File: fmt.Sprintf("figure%d", number34), Title: fmt.Sprintf("Figure %d: %s by ε", number34, model),
+		Note: "means with bars of one standard deviation; δ = 1e-8; sound accounts; the paper only draws its values"}
 	f.CSV = paper.NewCSV("table,method,epsilon,accuracy_mean,accuracy_sd,objective_mean,objective_sd")
 	for _, axis := range []string{accuracyAxis, objectiveAxis} {
 		for _, d := range datasets[:r.size.Tables] {
@@ -388,7 +404,8 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 				if !fromPaper {
 					title = d.name + own
 				}
-				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title, Desc: "A line for each method", XLabel: "ε", YLabel: axis + " on " + d.name, LogX: true, Tight: true}
+				plot := chart.Plot{ID: fmt.Sprintf("%s-%s-%d", f.File, d.name, len(f.Plots)), Title: title,
+					Desc: "A line for each method", XLabel: "ε", YLabel: axis + " on " + d.name, LogX: true, Tight: true}
 				for _, m := range lines(fromPaper) {
 					l := paper.Line(strings.TrimSuffix(m, own), r.size.Epsilon, func(e float64) (x, y float64, ok bool) {
 						c := r.cell(tableOf(d.name, model, m), m, number(e))
@@ -396,7 +413,8 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 							return 0, 0, false
 						}
 						if axis == accuracyAxis {
-							f.CSV.Add(d.name, m, e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean, deviation(c.Objective().SD))
+							f.CSV.Add(d.name, m, e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean,
+								deviation(c.Objective().SD))
 						}
 						return e, mean(c, axis), true
 					})

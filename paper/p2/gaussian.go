@@ -17,8 +17,9 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A gaussian is an oracle whose searches have P2's Gaussian noise (Algorithm 1), of ρ = ε_BT²/2. It charges nothing for them: they cost more
-// than Theorem 3 says (S-2d), so that Sotto has no such search. It is for a panel of Figure 1, on a public table.
+// A gaussian is an oracle whose searches have P2's Gaussian noise (Algorithm 1), of ρ = ε_BT²/2. It charges nothing for
+// them: they cost more than Theorem 3 says (S-2d), so that Sotto has no such search. It is for a panel of Figure 1, on
+// a public table.
 type gaussian struct {
 	oracle.Oracle
 	src  *noise.Source
@@ -43,7 +44,8 @@ func (g gaussian) Batch(ctx context.Context, s sample.Sampler, queries ...oracle
 	return gaussianBatch{b, g}, err
 }
 
-// Search adds the noise of threshold and answers, σ₁² = 3/(2ρ) and σ₂² = 3/ρ in units of the sensitivity, to what each step must reach.
+// Search adds the noise of threshold and answers, σ₁² = 3/(2ρ) and σ₂² = 3/ρ in units of the sensitivity, to what each
+// step must reach.
 func (b gaussianBatch) Search(q oracle.Search, l oracle.Line) (int, error) {
 	unit := q.Bound / b.of.size * q.Noise.Threshold / 2 // the sensitivity over ε_BT
 	threshold := math.Sqrt(3) * unit * paper.Normal(b.of.src)
@@ -85,8 +87,12 @@ func (x *experiment) noises(ctx context.Context) ([]Noise, error) {
 		}
 		batch := int(rate * float64(p.Table.Rows()))
 		obj := method.Objective{Reg: reg.L2{Lambda: lambda}}
-		m, err := method.BLSGD{Steps: x.size.Steps, Gradient: method.Gradient{Batch: batch, Clip: 3, Noise: 2 * iters / j.Epsilon}, Armijo: 0.5, Shrink: 0.8, MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
-			Configure(p.Public, obj, method.Terms{Budget: privacy.Budget{Epsilon: j.Epsilon, Delta: delta, Adjacency: privacy.AddRemove}, Accountant: account.Best{}})
+		m, err := method.BLSGD{Steps: x.size.Steps,
+			Gradient: method.Gradient{Batch: batch, Clip: 3, Noise: 2 * iters / j.Epsilon}, Armijo: 0.5, Shrink: 0.8,
+			MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
+			Configure(p.Public, obj,
+				method.Terms{Budget: privacy.Budget{Epsilon: j.Epsilon, Delta: delta, Adjacency: privacy.AddRemove},
+					Accountant: account.Best{}})
 		if err != nil {
 			return j, err
 		}

@@ -39,11 +39,13 @@ type Neural struct {
 	Scored       int     // images for the accuracy, and for the objective
 }
 
-// The networks of P2 on MNIST. The windows of its convolutions are not in the paper; 5×5 and 2×2 are those of LeNet, which has its channels.
+// The networks of P2 on MNIST. The windows of its convolutions are not in the paper; 5×5 and 2×2 are those of LeNet,
+// which has its channels.
 var (
 	wide   = Network{"784-1000-10", "mlp", []string{"1000 relu"}}
 	deep   = Network{"784-256-256-10", "mlp", []string{"256 relu", "256 relu"}}
-	images = Network{"CNN 6-16-256-128", "cnn", []string{"conv 6 5x5 pad 2 relu", "max 2 stride 2", "conv 16 5x5 relu", "max 2 stride 2", "256 relu", "128 relu"}}
+	images = Network{"CNN 6-16-256-128", "cnn",
+		[]string{"conv 6 5x5 pad 2 relu", "max 2 stride 2", "conv 16 5x5 relu", "max 2 stride 2", "256 relu", "128 relu"}}
 )
 
 // batchShare is q of P2's networks, one in so many.
@@ -51,11 +53,13 @@ const batchShare = 200
 
 const adam = "DP-Adam"
 
-// trained are the methods of Figure 5, with P2's numbers. A tenth of an iteration's ρ pays the search: ε_BT²/2 = ρ/10 and 1/(2σ²) = 9ρ/10 make
-// ε_BT·σ a third. P2's search is the Gaussian one, here it is Laplace's (S-2d). η₀ is not printed.
+// trained are the methods of Figure 5, with P2's numbers. A tenth of an iteration's ρ pays the search: ε_BT²/2 = ρ/10
+// and 1/(2σ²) = 9ρ/10 make ε_BT·σ a third. P2's search is the Gaussian one, here it is Laplace's (S-2d). η₀ is not
+// printed.
 func trained(steps, batch int) map[string]method.Method {
 	g := method.Gradient{Batch: batch, Clip: 3}
-	search := method.BLSGD{Steps: steps, Gradient: g, Rate: 1, Fall: 3, Armijo: 0.001, Shrink: 0.8, MaxBacktracks: tries, Search: 1. / 3, NoisyNorm: true, Fallback: true}
+	search := method.BLSGD{Steps: steps, Gradient: g, Rate: 1, Fall: 3, Armijo: 0.001, Shrink: 0.8, MaxBacktracks: tries,
+		Search: 1. / 3, NoisyNorm: true, Fallback: true}
 	slower := search
 	slower.Rate = 0.2
 	steeper := search
@@ -69,8 +73,8 @@ func trained(steps, batch int) map[string]method.Method {
 
 var networkLines = []string{blsgd, sgd, adam}
 
-// beside are trainings that show why DP-BLSGD ends where it does: from the first step size that DP-SGD keeps, and DP-SGD with the step
-// size that DP-BLSGD's searches find to the end.
+// beside are trainings that show why DP-BLSGD ends where it does: from the first step size that DP-SGD keeps, and
+// DP-SGD with the step size that DP-BLSGD's searches find to the end.
 var beside = []string{blsgd + ", η₀ = 0.2", sgd + ", η = 0.6", blsgd + ", α = 0.1"}
 
 // besideOf is the network of these trainings: the last of dense layers.
@@ -142,7 +146,8 @@ func (x *experiment) neural(ctx context.Context, n Neural) (*networks, error) {
 			return t, err
 		}
 		obj := method.Objective{Reg: reg.L2{Lambda: lambda}}
-		terms := method.Terms{Budget: privacy.Budget{Epsilon: n.Epsilon, Delta: delta, Adjacency: privacy.AddRemove}, Accountant: account.Best{}}
+		terms := method.Terms{Budget: privacy.Budget{Epsilon: n.Epsilon, Delta: delta, Adjacency: privacy.AddRemove},
+			Accountant: account.Best{}}
 		m, err := trained(n.Steps, train.Rows()/batchShare)[j.Method].Configure(p.Public, obj, terms)
 		if err != nil {
 			return t, err
@@ -206,7 +211,9 @@ func (r *networks) trace(network, method string) Trace {
 
 // figure is Figure 5.
 func (r *networks) figure() paper.Figure {
-	f := paper.Figure{File: "figure5", Title: "Figure 5: networks", Note: fmt.Sprintf("MNIST, its own test images, q = 1/%d, δ = 1e-8, ε = %g after %d iterations; one training a line", batchShare, r.Epsilon, r.Steps)}
+	f := paper.Figure{File: "figure5", Title: "Figure 5: networks",
+		Note: fmt.Sprintf("MNIST, its own test images, q = 1/%d, δ = 1e-8, ε = %g after %d iterations; one training a line",
+			batchShare, r.Epsilon, r.Steps)}
 	f.CSV = paper.NewCSV("network,method,iteration,accuracy,objective,epsilon,step_size")
 	for _, t := range r.traces {
 		for _, p := range t.Points {
@@ -217,16 +224,21 @@ func (r *networks) figure() paper.Figure {
 		name  string
 		value func(Point) float64
 	}{
-		{accuracyAxis, func(p Point) float64 { return 100 * p.Accuracy }}, {objectiveAxis, func(p Point) float64 { return p.Objective }},
+		{accuracyAxis, func(p Point) float64 {
+			return 100 * p.Accuracy
+		}}, {objectiveAxis, func(p Point) float64 { return p.Objective }},
 		{"ε", func(p Point) float64 { return p.Epsilon }}, {"step size", func(p Point) float64 { return p.Rate }},
 	} {
 		for _, net := range r.Networks {
-			plot := chart.Plot{ID: fmt.Sprintf("f5-%d", len(f.Plots)), Title: net.Name + ": " + of.name, Desc: "A line for each method", XLabel: "iteration", YLabel: of.name, Tight: true}
+			plot := chart.Plot{ID: fmt.Sprintf("f5-%d", len(f.Plots)), Title: net.Name + ": " + of.name,
+				Desc: "A line for each method", XLabel: "iteration", YLabel: of.name, Tight: true}
 			for _, m := range networkLines {
 				if of.name == "step size" && m != blsgd {
 					continue
 				}
-				plot.Lines = append(plot.Lines, paper.Line(m, r.trace(net.Name, m).Points, func(p Point) (x, y float64, ok bool) { return float64(p.Iteration), of.value(p), true }))
+				plot.Lines = append(plot.Lines, paper.Line(m, r.trace(net.Name, m).Points, func(p Point) (x, y float64, ok bool) {
+					return float64(p.Iteration), of.value(p), true
+				}))
 			}
 			f.Plots = append(f.Plots, plot)
 		}
@@ -237,7 +249,8 @@ func (r *networks) figure() paper.Figure {
 // claims checks what P2 §5.7 says of networks.
 func (r *networks) claims(all *paper.Claims) {
 	early := max(r.Steps/10/r.Every, 1) * r.Every
-	compare := func(model string, iteration int, value func(Point) float64, holds func(ours, others float64) bool) (bool, string) {
+	compare := func(model string, iteration int, value func(Point) float64,
+		holds func(ours, others float64) bool) (bool, string) {
 		ok, found := true, []string{}
 		for _, net := range r.Networks {
 			if net.Model != model {
@@ -264,10 +277,18 @@ func (r *networks) claims(all *paper.Claims) {
 		value             func(Point) float64
 		holds             func(ours, others float64) bool
 	}{
-		{"mlp-faster", fmt.Sprintf("for MLP networks DP-BLSGD reaches a high accuracy in fewer iterations: ahead after %d", early), "mlp", early, accuracy, more},
-		{"mlp-alike-in-the-end", "and converges to an accuracy similar to the others': within a point, or above", "mlp", r.Steps, accuracy, func(a, b float64) bool { return a > b-1 }},
-		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy, more},
-		{"cnn-lower-objective", "and results in a lower objective", "cnn", r.Steps, func(p Point) float64 { return p.Objective }, func(a, b float64) bool { return a < b }},
+		{"mlp-faster",
+			fmt.Sprintf("for MLP networks DP-BLSGD reaches a high accuracy in fewer iterations: ahead after %d", early), "mlp",
+			early, accuracy, more},
+		{"mlp-alike-in-the-end", "and converges to an accuracy similar to the others': within a point, or above", "mlp",
+			r.Steps, accuracy, func(a, b float64) bool {
+				return a > b-1
+			}},
+		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy,
+			more},
+		{"cnn-lower-objective", "and results in a lower objective", "cnn", r.Steps, func(p Point) float64 {
+			return p.Objective
+		}, func(a, b float64) bool { return a < b }},
 	} {
 		ok, found := compare(c.model, c.iteration, c.value, c.holds)
 		all.Add("§5.7", c.name, c.says, ok, "%s", found).Because(long)
@@ -279,7 +300,9 @@ func (r *networks) claims(all *paper.Claims) {
 		falls = falls && last < first
 		found = append(found, fmt.Sprintf("%s: %.3g, then %.3g", net.Name, first, last))
 	}
-	all.Add("§5.7", "step-size-decreases", fmt.Sprintf("the step size that DP-BLSGD selects decreases during training: from the first %d iterations to the last", r.Every), falls, "%s", strings.Join(found, "; ")).
+	all.Add("§5.7", "step-size-decreases",
+		fmt.Sprintf("the step size that DP-BLSGD selects decreases during training: from the first %d iterations to the last",
+			r.Every), falls, "%s", strings.Join(found, "; ")).
 		Because(fmt.Sprintf("P2's α = 0.001 asks for next to no descent, so a search takes what a batch's noise decides. With α = 0.1 on %s: %.3g, then %.3g (figure5.csv).", of, r.rates(beside[2])[0], r.rates(beside[2])[1]))
 }
 
@@ -300,5 +323,6 @@ func (r *networks) printed(add func(from, quantity string, printed, published, d
 	add("§5.4", "networks: β", .8, m.Shrink, "", "")
 	add("§5.4", "networks: η of DP-SGD on MNIST", .2, .2, "", "")
 	add("§5.7", "networks: share of ρ_iter for the search", .1, m.Search*m.Search/(1+m.Search*m.Search), "", "")
-	add("§5.7", "networks: layers", "1000; 256, 256; 6, 16, 256, 128", "1000; 256, 256; 6, 16, 256, 128", "", "the MLP of 256, 256 is FMNIST's there, MNIST's here")
+	add("§5.7", "networks: layers", "1000; 256, 256; 6, 16, 256, 128", "1000; 256, 256; 6, 16, 256, 128", "",
+		"the MLP of 256, 256 is FMNIST's there, MNIST's here")
 }

@@ -3,9 +3,9 @@
 // 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one. Each method is there with P2's
 // hyperparameters (§5.4) and with Sotto's defaults.
 //
-// It is a comparison (package study/compare) like any other: the methods of package method
-// under Sotto's accountants, at P2's δ and with its regularizer and folds. Both tables are
-// public ones, whose rows need no protection. The full size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
+// It is a comparison (package study/compare) like any other: the methods of package method under Sotto's accountants,
+// at P2's δ and with its regularizer and folds. Both tables are public ones, whose rows need no protection. The full
+// size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
 package p2
 
 import (
@@ -39,9 +39,11 @@ type Size struct {
 
 // Full is the experiment of the paper: 10 folds, 5 times. Small is for a minute.
 var (
-	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 400, Folds: 10, Seeds: 5, Beside: 1, Tables: 4,
+	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 400,
+		Folds: 10, Seeds: 5, Beside: 1, Tables: 4,
 		Neural: Neural{Networks: []Network{wide, deep, images}, Epsilon: 2, Steps: 2000, Every: 100, Scored: 10000}}
-	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5, Seeds: 2, Beside: 1, Tables: 2}
+	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,
+		Seeds: 2, Beside: 1, Tables: 2}
 )
 
 // The constants of P2 §5.4. What it calls per-iteration budget is ε/100.
@@ -109,7 +111,8 @@ func (v variant) settings() run.Settings {
 
 // table is a dataset under a model, as one of the tables of a comparison.
 func (x *experiment) table(d dataset, model string) run.TableSpec {
-	t := run.TableSpec{Name: d.name + " " + model, Schema: x.schema(d), Rows: d.rows, Model: run.Settings{set("name", model), set("l2", number(lambda))}}
+	t := run.TableSpec{Name: d.name + " " + model, Schema: x.schema(d), Rows: d.rows,
+		Model: run.Settings{set("name", model), set("l2", number(lambda))}}
 	for _, f := range d.files {
 		t.Data = append(t.Data, filepath.Join(x.Data, f))
 	}
@@ -133,8 +136,10 @@ type part struct {
 // plan makes a comparison.
 func (x *experiment) plan(q part) (*compare.Plan, error) {
 	o := compare.Options{
-		Flags:  []run.Override{set("privacy.delta", number(delta)), set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
-		Varied: run.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split, Tables: q.tables},
+		Flags: []run.Override{set("privacy.delta", number(delta)),
+			set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
+		Varied: run.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split,
+			Tables: q.tables},
 	}
 	if q.last {
 		o.Flags = append(o.Flags, set("output", "last"))

@@ -59,7 +59,8 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 		for _, f := range d.files {
 			name := filepath.Join(l.Data, f)
 			if _, err := os.Stat(name); err != nil {
-				return nil, &run.InputError{Where: "--data", Err: fmt.Errorf("%s: found no file to read; give the folder that holds %s as published", name, d.name)}
+				return nil, &run.InputError{Where: "--data",
+					Err: fmt.Errorf("%s: found no file to read; give the folder that holds %s as published", name, d.name)}
 			}
 			files = append(files, name)
 		}
@@ -84,7 +85,8 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 		return nil, err
 	}
 	for _, a := range r.Accounts {
-		r.Fixed, r.OneSample, r.Adaptive = max(r.Fixed, a.Fixed/a.Claimed), max(r.OneSample, a.OneSample/a.Claimed), max(r.Adaptive, a.Adaptive/a.Claimed)
+		r.Fixed, r.OneSample, r.Adaptive = max(r.Fixed, a.Fixed/a.Claimed), max(r.OneSample, a.OneSample/a.Claimed),
+			max(r.Adaptive, a.Adaptive/a.Claimed)
 	}
 	if r.Claimed, err = claimed.Example("p2"); err != nil {
 		return nil, err
@@ -97,7 +99,8 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 	if err != nil {
 		return nil, err
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{printed, all.adaptive(), all.leaders(), r.published(), r.formulas()}, Claims: all.claims(), Figures: figures}, nil
+	return &paper.Results{R: r, Tables: []paper.Table{printed, all.adaptive(), all.leaders(), r.published(), r.formulas()},
+		Claims: all.claims(), Figures: figures}, nil
 }
 
 // published is the table of what the published algorithm costs.
@@ -107,7 +110,8 @@ func (r *Report) published() paper.Table {
 			"reaches ε. It divides by the size of the batch that was drawn, which is a release without a bound; what follows leaves that out. " +
 			fmt.Sprintf("At most %.2g and %.2g of what is claimed: at these small budgets the slack of the classic conversion, which at δ = 1e-8 and orders up to 500 takes 0.037 of ε, hides that releases of one sample are charged as if of many. ", r.Fixed, r.OneSample) +
 			fmt.Sprintf("It is no proof: the loop has no bound, and which order certifies depends on what was released (up to %.2g times the claim).", r.Adaptive),
-		Head: []string{"ε claimed", "iterations", "sound ε, if so many were fixed beforehand", "failing searches of one sample", "sound ε of these", "ε claimed, with δ shared by the orders"}}
+		Head: []string{"ε claimed", "iterations", "sound ε, if so many were fixed beforehand",
+			"failing searches of one sample", "sound ε of these", "ε claimed, with δ shared by the orders"}}
 	for _, a := range r.Accounts {
 		t.Add(a.Claimed, a.Iterations, a.Fixed, a.Searches, a.OneSample, a.Adaptive)
 	}
@@ -116,13 +120,15 @@ func (r *Report) published() paper.Table {
 
 // formulas is the table of P2's formulas beside sound ones.
 func (r *Report) formulas() paper.Table {
-	t := paper.Table{Title: "At larger budgets the account is false", Head: []string{"of", "quantity", "P2's formula", "claimed", "sound", "", "why"}}
+	t := paper.Table{Title: "At larger budgets the account is false",
+		Head: []string{"of", "quantity", "P2's formula", "claimed", "sound", "", "why"}}
 	for _, c := range r.Claimed {
 		var sound []string
 		for _, s := range c.Sound {
 			sound = append(sound, fmt.Sprintf("%.4g (%s)", s.Value, s.By))
 		}
-		t.Add(c.About, c.Quantity, c.Formula, c.Claimed, strings.Join(sound, ", "), c.Verdict, fmt.Sprintf("%s (%s)", c.Why, c.Source))
+		t.Add(c.About, c.Quantity, c.Formula, c.Claimed, strings.Join(sound, ", "), c.Verdict,
+			fmt.Sprintf("%s (%s)", c.Why, c.Source))
 	}
 	return t
 }

@@ -15,7 +15,8 @@ import (
 
 // printed are the numbers that P2 prints of these experiments, beside what was run here.
 func (r *results) printed() (paper.Table, error) {
-	t := paper.Table{Head: []string{"P2", "quantity", "paper", "Sotto, as published", "Sotto's defaults", "ratio, or reason"}}
+	t := paper.Table{Head: []string{"P2", "quantity", "paper", "Sotto, as published", "Sotto's defaults",
+		"ratio, or reason"}}
 	beside := 0
 	add := func(from, quantity string, printed, published, defaults any, why string) {
 		if v, ok := published.(float64); ok && why == "" {
@@ -35,12 +36,17 @@ func (r *results) printed() (paper.Table, error) {
 		if err != nil {
 			return t, err
 		}
-		add("Table 1", d.name+", rows", strconv.Itoa(d.rows), strconv.Itoa(datasets[i].rows), "", paper.Digits(float64(datasets[i].rows)/float64(d.rows), 4))
+		add("Table 1", d.name+", rows", strconv.Itoa(d.rows), strconv.Itoa(datasets[i].rows), "",
+			paper.Digits(float64(datasets[i].rows)/float64(d.rows), 4))
 		add("Table 1", d.name+", dimension", d.dim, float64(s.Dim()), "", "")
-		add("Table 1", d.name+", share of the larger class", d.majority, r.accuracy(datasets[i].name, logistic, majority, r.size.Epsilon[len(r.size.Epsilon)-1])/100, "", "")
+		add("Table 1", d.name+", share of the larger class", d.majority,
+			r.accuracy(datasets[i].name, logistic, majority, r.size.Epsilon[len(r.size.Epsilon)-1])/100, "", "")
 	}
 	for _, name := range []string{"IPUMS-BR", "IPUMS-US", "FMNIST", "Cifar-10"} {
-		add("Table 1", name+", rows, dimension and baseline", map[string]string{"IPUMS-BR": "38,000; 53; .507", "IPUMS-US": "40,000; 58; .513", "FMNIST": "60,000/10,000; 1×28×28; ~.1", "Cifar-10": "50,000/10,000; 3×32×32; ~.1"}[name], "", "", "not run: the dataset is not at hand")
+		add("Table 1", name+", rows, dimension and baseline",
+			map[string]string{"IPUMS-BR": "38,000; 53; .507", "IPUMS-US": "40,000; 58; .513",
+				"FMNIST": "60,000/10,000; 1×28×28; ~.1", "Cifar-10": "50,000/10,000; 3×32×32; ~.1"}[name], "", "",
+			"not run: the dataset is not at hand")
 	}
 	less := "the size of this run"
 	if r.size.Folds > 0 {
@@ -54,7 +60,8 @@ func (r *results) printed() (paper.Table, error) {
 	add("§5.4", "q", .1, rate, rate, "")
 	add("§5.4", "C_grad", 3., 3., "0.35 R", "")
 	add("§5.4", "C_obj", 1., 1., "0.5/R", "")
-	add("§5.4", "ε_iter, as a part of ε", .01, .01, "", "in Figures 1 and 2 and the table of budgets that adapt; in Figures 3 and 4 the noise is what all of ε allows for 100 iterations, since ε/100 spends a small part of it (last tables)")
+	add("§5.4", "ε_iter, as a part of ε", .01, .01, "",
+		"in Figures 1 and 2 and the table of budgets that adapt; in Figures 3 and 4 the noise is what all of ε allows for 100 iterations, since ε/100 spends a small part of it (last tables)")
 	add("§5.4", "ε_BT/√(2ρ_grad)", 1., 1., .25, "")
 	add("§5.4", "ξ", .3, .3, .3, "")
 	add("§5.4", "α of Armijo's condition", .5, .5, .4, "")
@@ -66,7 +73,8 @@ func (r *results) printed() (paper.Table, error) {
 	add("§5.4", "ψ", .8, .8, .8, "")
 	add("§5.4", "ζ of DP-BLSGD-AC", .05, .05, .05, "")
 	add("§4.2", "first θ̄, degrees", 90., 90., 90., "")
-	add("§4.3", "orders of the account", "2 to 500", "one", "one", "which order certifies may depend on what was released, so that all together cost more (S-2c)")
+	add("§4.3", "orders of the account", "2 to 500", "one", "one",
+		"which order certifies may depend on what was released, so that all together cost more (S-2c)")
 	least := r.size.Hyper[0]
 	for _, f := range []struct {
 		name, field string
@@ -78,11 +86,14 @@ func (r *results) printed() (paper.Table, error) {
 			return t, err
 		}
 		if v != f.paper {
-			why = fmt.Sprintf("%s; deviations are as large as differences (claim best-fields-at-small-epsilon)", paper.Digits(v/f.paper, 4))
+			why = fmt.Sprintf("%s; deviations are as large as differences (claim best-fields-at-small-epsilon)",
+				paper.Digits(v/f.paper, 4))
 		}
 		add("§5.5", fmt.Sprintf("best %s at ε = %g", f.name, least), f.paper, v, "", why)
 	}
-	add("§5.6", "tables on which the proposed methods are ahead of OutPert-RSGD", "3 of 4", fmt.Sprintf("%d of 2", r.tablesAhead("")), fmt.Sprintf("%d of 2", r.tablesAhead(own)), "at more than half of the ε and models of a table; two of P2's four tables are here, and Bank is the one on which it is not ahead there")
+	add("§5.6", "tables on which the proposed methods are ahead of OutPert-RSGD", "3 of 4",
+		fmt.Sprintf("%d of 2", r.tablesAhead("")), fmt.Sprintf("%d of 2", r.tablesAhead(own)),
+		"at more than half of the ε and models of a table; two of P2's four tables are here, and Bank is the one on which it is not ahead there")
 	if r.networks != nil {
 		r.networks.printed(add)
 	}
@@ -104,10 +115,12 @@ func (r *results) best(field string, epsilon float64) string {
 	return at
 }
 
-// tablesAhead counts P2's tables on which the best proposed method is ahead of OutPert-RSGD in more than half of the cases.
+// tablesAhead counts P2's tables on which the best proposed method is ahead of OutPert-RSGD in more than half of the
+// cases.
 func (r *results) tablesAhead(suffix string) (n int) {
 	for _, d := range datasets[:2] {
-		if wins, cases, _ := r.ahead([]string{d.name}, suffixed(proposed, suffix), []string{outpertRSGD + suffix}); 2*wins > cases {
+		if wins, cases, _ := r.ahead([]string{d.name}, suffixed(proposed, suffix),
+			[]string{outpertRSGD + suffix}); 2*wins > cases {
 			n++
 		}
 	}
@@ -126,7 +139,8 @@ func suffixed(names []string, suffix string) []string {
 type adaptation struct{ name, label string }
 
 // adapting are the variants of the table of budgets that adapt.
-var adapting = []adaptation{{"no", "growth no"}, {"must", "growth must"}, {"adaptive: DP-BLSGD", asPublished}, {"adaptive, ζ = 0.05: DP-BLSGD-AC", "decay 0.05"}, {"adaptive, with Sotto's Armijo test", "debiased"}}
+var adapting = []adaptation{{"no", "growth no"}, {"must", "growth must"}, {"adaptive: DP-BLSGD", asPublished},
+	{"adaptive, ζ = 0.05: DP-BLSGD-AC", "decay 0.05"}, {"adaptive, with Sotto's Armijo test", "debiased"}}
 
 // adaptive is the table of what CHEB and AC do with P2's budget for an iteration.
 func (r *results) adaptive() paper.Table {
@@ -135,26 +149,31 @@ func (r *results) adaptive() paper.Table {
 			"Searches fail where the budget for an iteration is this small, with P2's Armijo test and with Sotto's, which leaves the noise's share out of ‖p‖² and so accepts longer steps: " +
 			fmt.Sprintf("with what all of ε allows for 100 iterations (Figures 3 and 4, as published) AC and DP-BLSGD differ in %s cases. ", r.acting()) +
 			"Ahead in accuracy, of the three rules for budgets, and of DP-BLSGD and AC: " + r.winners() + ".",
-		Head: []string{"table", "ε", "budgets", "accuracy, %", "objective", "searches", "of these failed", "gradient's budget grew", "search's grew"}}
+		Head: []string{"table", "ε", "budgets", "accuracy, %", "objective", "searches", "of these failed",
+			"gradient's budget grew", "search's grew"}}
 	for _, d := range datasets[:2] {
 		for _, e := range r.size.Hyper {
 			for _, v := range adapting {
 				c, a := r.cell("figure 1 "+d.name, v.label, number(e)), r.counts[[3]string{d.name, v.label, number(e)}]
-				t.Add(d.name, e, v.name, fmt.Sprintf("%.2f ± %.2f", mean(c, accuracyAxis), 100*c.Score().SD), c.Objective().Mean, a.searches, a.failed, a.raised[0], a.raised[1])
+				t.Add(d.name, e, v.name, fmt.Sprintf("%.2f ± %.2f", mean(c, accuracyAxis), 100*c.Score().SD), c.Objective().Mean,
+					a.searches, a.failed, a.raised[0], a.raised[1])
 			}
 		}
 	}
 	return t
 }
 
-// winners says which rule for budgets, and which of DP-BLSGD and AC, has the highest accuracy with P2's budget for an iteration.
+// winners says which rule for budgets, and which of DP-BLSGD and AC, has the highest accuracy with P2's budget for an
+// iteration.
 func (r *results) winners() string {
 	var list []string
 	for _, d := range datasets[:2] {
 		for _, e := range r.size.Hyper {
 			at := func(label string) float64 { return mean(r.cell("figure 1 "+d.name, label, number(e)), accuracyAxis) }
 			rule := slices.MaxFunc(adapting[:3], func(a, b adaptation) int { return cmp.Compare(at(a.label), at(b.label)) })
-			list = append(list, fmt.Sprintf("%s at ε = %g: %s, %s", d.name, e, strings.TrimSuffix(rule.name, ": DP-BLSGD"), leading(at(asPublished), at("decay 0.05"))))
+			list = append(list,
+				fmt.Sprintf("%s at ε = %g: %s, %s", d.name, e, strings.TrimSuffix(rule.name, ": DP-BLSGD"),
+					leading(at(asPublished), at("decay 0.05"))))
 		}
 	}
 	return strings.Join(list, "; ")
@@ -189,8 +208,10 @@ func (r *results) acting() string {
 
 // leaders is Figures 3 and 4 in numbers.
 func (r *results) leaders() paper.Table {
-	t := paper.Table{Title: "Figures 3 and 4 in numbers: accuracy, %", Note: "P2 draws these and prints none. Non-private is the optimum.",
-		Head: []string{"table", "model", "ε", "lines", "DP-BLSGD", "DP-BLSGD-AC", "DP-BLGD", "best baseline", "", "Non-private"}}
+	t := paper.Table{Title: "Figures 3 and 4 in numbers: accuracy, %",
+		Note: "P2 draws these and prints none. Non-private is the optimum.",
+		Head: []string{"table", "model", "ε", "lines", "DP-BLSGD", "DP-BLSGD-AC", "DP-BLGD", "best baseline", "",
+			"Non-private"}}
 	for _, d := range datasets[:r.size.Tables] {
 		for _, model := range []string{logistic, svm} {
 			for _, e := range r.size.Epsilon {

@@ -23,7 +23,8 @@ type Bound struct {
 }
 
 // onBound says what a bound bounds.
-var onBound = map[string]string{"(9)": "(9): F − F*", "(10)": "(10): ‖x̃ − x*‖²", "(11)": "(11): F − F*", "(12)": "(12): ‖x̃ − ỹ‖", "(13)": "(13): ‖x̃ − x*‖²", "(15)": "(15): F − F*"}
+var onBound = map[string]string{"(9)": "(9): F − F*", "(10)": "(10): ‖x̃ − x*‖²", "(11)": "(11): F − F*",
+	"(12)": "(12): ‖x̃ − ỹ‖", "(13)": "(13): ‖x̃ − x*‖²", "(15)": "(15): F − F*"}
 
 // last is the bound and what it bounds, at the end of the run.
 func (b *Bound) last() (says, found float64) {
@@ -130,7 +131,8 @@ func (r *Report) exponent(table, reg, kind string) float64 {
 	c, best := r.find(table, reg, kind, 0), r.least(table, reg).Value
 	last := len(c.Objective) - 1
 	from := last - 4
-	return -math.Log((c.Objective[last]-best)/(c.Objective[from]-best)) / math.Log(float64(c.Iterations[last])/float64(c.Iterations[from]))
+	return -math.Log((c.Objective[last]-best)/(c.Objective[from]-best)) /
+		math.Log(float64(c.Iterations[last])/float64(c.Iterations[from]))
 }
 
 // printed is the table of the numbers that the paper prints of its experiments.
@@ -163,7 +165,8 @@ func (r *Report) printed() paper.Table {
 	same("§5.1", "δ₀", delta0)
 	same("§5.2", "μ of μ/2‖x‖²", mu)
 	same("§5.2", "γ_t with ℓ2", 20)
-	t.Add("γ_t with ℓ2", "Cor. 3.2, 3.5", 0, "0 and 20", "slip: §5.2 has 20; the runs as in the proofs have 0, the figures 20")
+	t.Add("γ_t with ℓ2", "Cor. 3.2, 3.5", 0, "0 and 20",
+		"slip: §5.2 has 20; the runs as in the proofs have 0, the figures 20")
 	t.Add("h with ℓ2, over ‖x‖²", "§5.1", "μ", "μ/2", "slip: §5.2 has μ/2, with which h is μ-strongly convex")
 	same("§5.2", "ε of Figure 1", 0.8)
 	same("§5.3", "φ of φ‖x‖₁", phi)
@@ -171,18 +174,23 @@ func (r *Report) printed() paper.Table {
 	same("§5.3", "ε of Figure 3", 0.4)
 	same("§5.2", "epochs", epochs)
 	same("Theorem 1", "constant of σ²", 32)
-	t.Add("the constant that the proof's steps need", "§4.1", 32, 160, "slip: (17) sums to ε², the next display takes ε²/5; the appendices take 40")
-	t.Add("ε after T iterations, claimed 1", "(7)", math.Sqrt(0.6)+0.2, math.Sqrt(3)+1, "slip: the same chain with the sum of (17)")
+	t.Add("the constant that the proof's steps need", "§4.1", 32, 160,
+		"slip: (17) sums to ε², the next display takes ε²/5; the appendices take 40")
+	t.Add("ε after T iterations, claimed 1", "(7)", math.Sqrt(0.6)+0.2, math.Sqrt(3)+1,
+		"slip: the same chain with the sum of (17)")
 	t.Add("δ at ε = 1", "§4.1", "some constant of (0, 1]", "1 or more", "slip: δ′ = √Σε_t′², which is ε")
 	needed, taken := claimed.P3Fewest(20_000, 0.1, 1)
-	t.Add("ε_t² of an iteration, epsilon, ι = 0.1, ε = 1: at most", "(16)", 0.2, 0.2*needed/taken, fmt.Sprintf("%.3g; the experiment takes too few iterations", needed/taken))
+	t.Add("ε_t² of an iteration, epsilon, ι = 0.1, ε = 1: at most", "(16)", 0.2, 0.2*needed/taken,
+		fmt.Sprintf("%.3g; the experiment takes too few iterations", needed/taken))
 	for _, share := range []float64{0.1, 0.2} {
 		t.Add(fmt.Sprintf("β with ι = %v: above", share), "Cor. 3.5", 1-math.Sqrt(1/math.E), beta(share), "holds")
-		t.Add(fmt.Sprintf("ι = %v: at most 1 − β", share), "Cor. 3.6", 1-beta(share), share, fmt.Sprintf("%.3g: does not hold in the experiment", share/(1-beta(share))))
+		t.Add(fmt.Sprintf("ι = %v: at most 1 − β", share), "Cor. 3.6", 1-beta(share), share,
+			fmt.Sprintf("%.3g: does not hold in the experiment", share/(1-beta(share))))
 	}
 	for _, table := range []string{"epsilon-shaped", "rcv1-shaped"} {
 		found := r.short(table, "l2", tenth, 0.8) / r.short(table, "l2", allActive, 0.8)
-		t.Add("loss with ι = 0.1 over that of all nodes, "+table, "after Cor. 3.6", 0.01, found, fmt.Sprintf("%.3g; see the claim", found/0.01))
+		t.Add("loss with ι = 0.1 over that of all nodes, "+table, "after Cor. 3.6", 0.01, found,
+			fmt.Sprintf("%.3g; see the claim", found/0.01))
 	}
 	t.Title = fmt.Sprintf("%d numbers that the paper prints, or gives by a formula, of its experiments", len(t.Rows))
 	t.Note = "The paper prints no result as a number; its four figures are only drawn. The ε of its figures stand beside the true ones in the next table"

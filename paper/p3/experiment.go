@@ -31,11 +31,12 @@ type Size struct {
 	Batch  int    // rows of a local sample
 }
 
-// Small is for a minute, with the noise of the paper. Full has the rows and features of epsilon, and three curves with those
-// of rcv1.
+// Small is for a minute, with the noise of the paper. Full has the rows and features of epsilon, and three curves with
+// those of rcv1.
 var (
 	Small = Size{Name: "small", Dense: [2]int{400, 500}, Sparse: [2]int{300, 1000}, Batch: 20}
-	Full  = Size{Name: "full", Dense: [2]int{20_000, 2000}, Sparse: [2]int{3000, 4000}, Whole: [2]int{33_869, 47_236}, Batch: 64}
+	Full  = Size{Name: "full", Dense: [2]int{20_000, 2000}, Sparse: [2]int{3000, 4000}, Whole: [2]int{33_869, 47_236},
+		Batch: 64}
 )
 
 // The constants of P3 §5.
@@ -84,7 +85,8 @@ const (
 )
 
 // shares are the ι of the kinds.
-var shares = map[string]float64{allActive: 1, tenth: 0.1, fifth: 0.2, soundOne: 0.2, soundMany: 0.2, plain: 0.1, provenTenth: 0.1, provenFifth: 0.2}
+var shares = map[string]float64{allActive: 1, tenth: 0.1, fifth: 0.2, soundOne: 0.2, soundMany: 0.2, plain: 0.1,
+	provenTenth: 0.1, provenFifth: 0.2}
 
 // A job is a run.
 type job struct {
@@ -149,7 +151,8 @@ func (j job) method(size Size) (gossip.DDA, method.Objective) {
 // schedule says which nodes are active when, for a number of epochs.
 func (j job) schedule(batch int) *gossip.Schedule {
 	share := shares[j.kind]
-	s := &gossip.Schedule{Graph: gossip.Complete(nodes), Kind: gossip.Matching, Count: int(math.Round(share * nodes / 2)), Seed: seed,
+	s := &gossip.Schedule{Graph: gossip.Complete(nodes), Kind: gossip.Matching, Count: int(math.Round(share * nodes / 2)),
+		Seed:   seed,
 		Rounds: max(1, int(math.Round(epochs*float64(j.t.q)/share/float64(batch))))}
 	if j.kind == allActive {
 		s.Kind, s.Count = gossip.All, 0
@@ -275,7 +278,8 @@ func apart(x, y []float64) float64 {
 func jobs(tables []*table) (list []job) {
 	for _, t := range tables {
 		if t.few {
-			list = append(list, job{t, optimum, "l2", 0}, job{t, tenth, "l2", 0.8}, job{t, fifth, "l2", 0.8}, job{t, plain, "l2", 0})
+			list = append(list, job{t, optimum, "l2", 0}, job{t, tenth, "l2", 0.8}, job{t, fifth, "l2", 0.8},
+				job{t, plain, "l2", 0})
 			continue
 		}
 		for _, r := range []string{"l2", "l1"} {

@@ -19,10 +19,11 @@ type Least struct {
 // precise is the relative distance of Value and Bound at which a search ends.
 const precise = 1e-6
 
-// least minimizes the mean hinge loss of the rows + l2/2‖x‖², or + l1·‖x‖₁, by dual coordinate ascent in a seeded order:
-// each row's α in [0, 1] is set to its best value in turn. Without l2, each pass is one on F + l1/2‖x − center‖², and the
-// center moves to where it ends (proximal points). Bound is a value of the dual problem: with v the mean of α·y·row,
-// mean(α) − ‖v‖²/(2·l2), or mean(α) where ‖v‖∞ ≤ l1. So that it ends on a large table, it takes at most 200 passes there.
+// least minimizes the mean hinge loss of the rows + l2/2‖x‖², or + l1·‖x‖₁, by dual coordinate ascent in a seeded
+// order: each row's α in [0, 1] is set to its best value in turn. Without l2, each pass is one on F + l1/2‖x −
+// center‖², and the center moves to where it ends (proximal points). Bound is a value of the dual problem: with v the
+// mean of α·y·row, mean(α) − ‖v‖²/(2·l2), or mean(α) where ‖v‖∞ ≤ l1. So that it ends on a large table, it takes at
+// most 200 passes there.
 func least(ctx context.Context, own []*data.Table, l2, l1 float64) (*Least, error) {
 	rows, dim := rowsOf(own), own[0].Dim
 	n, order := float64(len(rows)), make([]int32, len(rows))

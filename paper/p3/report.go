@@ -65,11 +65,14 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Costs, err = costs(); err != nil {
 		return nil, err
 	}
-	if r.Curves, err = paper.Each(ctx, l, jobs(tables), func(ctx context.Context, j job) (*Curve, error) { return j.run(ctx, size) }); err != nil {
+	if r.Curves, err = paper.Each(ctx, l, jobs(tables), func(ctx context.Context, j job) (*Curve, error) {
+		return j.run(ctx, size)
+	}); err != nil {
 		return nil, err
 	}
 	r.Bounds = r.bounds(tables)
-	return &paper.Results{R: r, Tables: []paper.Table{r.ends(tables), r.printed(), r.truth(), r.bounded(), r.optima()}, Claims: r.claims(tables), Figures: r.figures(tables)}, nil
+	return &paper.Results{R: r, Tables: []paper.Table{r.ends(tables), r.printed(), r.truth(), r.bounded(), r.optima()},
+		Claims: r.claims(tables), Figures: r.figures(tables)}, nil
 }
 
 // A Cost is the true cost of Theorem 1's noise in an experiment of the paper.
@@ -106,7 +109,8 @@ func (r *Report) truth() paper.Table {
 	t := paper.Table{Title: "What Theorem 1's noise gives",
 		Note: "Theorem 1 does not hold: all neighbors see who is active, its δ comes out as ε or more, and it asks for more iterations than anybody takes " +
 			"(docs/how-to/network.md states what holds instead). ε at δ = 1e-5 and iterations at the paper's sizes:",
-		Head: []string{"table", "ι", "noise", "ε, paper", "ε, Sotto", "ratio", "iterations the theorem asks for", "iterations taken", "ratio"}}
+		Head: []string{"table", "ι", "noise", "ε, paper", "ε, Sotto", "ratio", "iterations the theorem asks for",
+			"iterations taken", "ratio"}}
 	for _, c := range r.Costs {
 		t.Add(c.Table, c.Share, c.Noise, c.Claimed, c.True, c.True/c.Claimed, c.Needed, c.Taken, c.Taken/c.Needed)
 	}
@@ -133,7 +137,8 @@ func (r *Report) short(table, reg, kind string, epsilon float64) float64 {
 
 // ends is the table of what the runs reach.
 func (r *Report) ends(tables []*table) paper.Table {
-	t := paper.Table{Title: "F − F* after three epochs", Note: "Figures 1 to 4 of the paper are only drawn, so no number stands beside these",
+	t := paper.Table{Title: "F − F* after three epochs",
+		Note: "Figures 1 to 4 of the paper are only drawn, so no number stands beside these",
 		Head: []string{"table", "h", "method"}}
 	for _, e := range epsilons {
 		t.Head = append(t.Head, fmt.Sprintf("ε = %v", e))
@@ -177,14 +182,15 @@ func (r *Report) optima() paper.Table {
 		Head: []string{"table", "h", "F*, at most", "at least", "relative distance", "passes", "‖x*‖"}}
 	for _, c := range r.Curves {
 		if l := c.Least; l != nil {
-			t.Add(c.Table, c.Reg, paper.Digits(l.Value, 8), paper.Digits(l.Bound, 8), (l.Value-l.Bound)/l.Value, l.Passes, paper.Norm(l.X))
+			t.Add(c.Table, c.Reg, paper.Digits(l.Value, 8), paper.Digits(l.Bound, 8), (l.Value-l.Bound)/l.Value, l.Passes,
+				paper.Norm(l.X))
 		}
 	}
 	return t
 }
 
-// claims checks the sentences of the paper one by one, on the synthetic tables, and those of this project. On tables with
-// three curves it checks what these show.
+// claims checks the sentences of the paper one by one, on the synthetic tables, and those of this project. On tables
+// with three curves it checks what these show.
 func (r *Report) claims(tables []*table) (all paper.Claims) {
 	worst, least := 0.0, math.Inf(1)
 	sound, stated := true, true
@@ -192,41 +198,55 @@ func (r *Report) claims(tables []*table) (all paper.Claims) {
 		sound, stated = sound && c.True <= c.Claimed, stated && c.Taken >= c.Needed
 		worst, least = max(worst, c.True/c.Claimed), min(least, c.True/c.Claimed)
 	}
-	all.Add("§5.1", "privacy", "the noise of Theorem 1 makes the experiments (ε, δ)-private", sound, "the true ε at δ = 1e-5 is %.0f to %.0f times the claimed one", least, worst).
+	all.Add("§5.1", "privacy", "the noise of Theorem 1 makes the experiments (ε, δ)-private", sound,
+		"the true ε at δ = 1e-5 is %.0f to %.0f times the claimed one", least, worst).
 		Because("Theorem 1 counts as if nobody saw which nodes are active; all neighbors see it (S-3).")
-	all.Add("Theorem 1", "condition", "Theorem 1 speaks of the experiments: they take as many iterations as it asks for", stated, "ε = 1, ι = 0.1: %.3g of %.3g iterations", r.Costs[4].Taken, r.Costs[4].Needed).
+	all.Add("Theorem 1", "condition", "Theorem 1 speaks of the experiments: they take as many iterations as it asks for",
+		stated, "ε = 1, ι = 0.1: %.3g of %.3g iterations", r.Costs[4].Taken, r.Costs[4].Needed).
 		Because("The theorem is stated from a number of iterations on that three epochs do not reach.")
-	all.Add("Cor. 3.6", "condition of Cor. 3.6", "the experiments have ι ≤ 1 − β", 0.2 <= 1-beta(0.2), "ι = 0.1: 1 − β = %.4f; ι = 0.2: %.4f", 1-beta(0.1), 1-beta(0.2)).
+	all.Add("Cor. 3.6", "condition of Cor. 3.6", "the experiments have ι ≤ 1 − β", 0.2 <= 1-beta(0.2),
+		"ι = 0.1: 1 − β = %.4f; ι = 0.2: %.4f", 1-beta(0.1), 1-beta(0.2)).
 		Because("k random edges of a complete graph of n nodes leave β² = 1 − k/(n−1): one node in five mixes too slowly for the corollary.")
 	for _, t := range tables {
 		if b, c := r.find(t.name, "l2", tenth, 0.8), r.find(t.name, "l2", fifth, 0.8); t.few {
-			all.Add("§5.2", "Figure 1, ι, "+t.name, "a larger ι leads to a higher loss", b.Last() < c.Last(), "F %.4f and %.4f", b.Last(), c.Last())
+			all.Add("§5.2", "Figure 1, ι, "+t.name, "a larger ι leads to a higher loss", b.Last() < c.Last(), "F %.4f and %.4f",
+				b.Last(), c.Last())
 		}
 	}
 	for _, t := range []string{"epsilon-shaped", "rcv1-shaped"} {
 		last := func(reg, kind string, e float64) float64 { return r.find(t, reg, kind, e).Last() }
 		a, b, c := last("l2", allActive, 0.8), last("l2", tenth, 0.8), last("l2", fifth, 0.8)
-		all.Add("§5.2", "Figure 1, "+t, "ε = 0.8, ℓ2: Algorithm 1 outperforms [19] with both ι", b < a && c < a, "objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", b, c, a)
+		all.Add("§5.2", "Figure 1, "+t, "ε = 0.8, ℓ2: Algorithm 1 outperforms [19] with both ι", b < a && c < a,
+			"objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", b, c, a)
 		all.Add("§5.2", "Figure 1, ι, "+t, "a larger ι leads to a higher loss", b < c, "%.4f and %.4f", b, c)
 		falls := true
 		for _, k := range []string{allActive, tenth, fifth} {
 			falls = falls && last("l2", k, 1) < last("l2", k, 0.2)
 		}
-		all.Add("§5.2", "Figure 2, "+t, "a larger ε leads to a lower loss with every method", falls, "[19] %.4f → %.4f, ι = 0.1 %.4f → %.4f", last("l2", allActive, 0.2), last("l2", allActive, 1), last("l2", tenth, 0.2), last("l2", tenth, 1))
+		all.Add("§5.2", "Figure 2, "+t, "a larger ε leads to a lower loss with every method", falls,
+			"[19] %.4f → %.4f, ι = 0.1 %.4f → %.4f", last("l2", allActive, 0.2), last("l2", allActive, 1),
+			last("l2", tenth, 0.2), last("l2", tenth, 1))
 		small, large := last("l2", allActive, 0.2)-last("l2", tenth, 0.2), last("l2", allActive, 1)-last("l2", tenth, 1)
-		all.Add("§5.2", "Figure 2, gap, "+t, "the gap to [19] is larger for smaller ε", small > large, "%.4f at ε = 0.2, %.4f at 1", small, large)
+		all.Add("§5.2", "Figure 2, gap, "+t, "the gap to [19] is larger for smaller ε", small > large,
+			"%.4f at ε = 0.2, %.4f at 1", small, large)
 		b, c = last("l1", tenth, 0.4), last("l1", fifth, 0.4)
 		all.Add("§5.3", "Figure 3, "+t, "ε = 0.4, ℓ1: the smaller ι has the lower loss", b < c, "%.4f and %.4f", b, c)
-		all.Add("§5.3", "Figure 4, "+t, "ℓ1: the loss rises as ε falls, for both ι", last("l1", tenth, 1) < last("l1", tenth, 0.2) && last("l1", fifth, 1) < last("l1", fifth, 0.2),
-			"ι = 0.1 %.4f → %.4f, ι = 0.2 %.4f → %.4f", last("l1", tenth, 1), last("l1", tenth, 0.2), last("l1", fifth, 1), last("l1", fifth, 0.2))
+		all.Add("§5.3", "Figure 4, "+t, "ℓ1: the loss rises as ε falls, for both ι",
+			last("l1", tenth, 1) < last("l1", tenth, 0.2) && last("l1", fifth, 1) < last("l1", fifth, 0.2),
+			"ι = 0.1 %.4f → %.4f, ι = 0.2 %.4f → %.4f", last("l1", tenth, 1), last("l1", tenth, 0.2), last("l1", fifth, 1),
+			last("l1", fifth, 0.2))
 		one, many := r.find(t, "l2", soundOne, 1), r.find(t, "l2", soundMany, 1)
 		x, y := r.short(t, "l2", tenth, 0.8), r.short(t, "l2", allActive, 0.8)
-		all.Add("after Cor. 3.6", "ι², "+t, "ε = 0.8, ℓ2: the utility loss is ι² times that without sampling (within a factor of 2)", x/y < 0.02 && x/y > 0.005, "F − F* %.4f and %.4f: ratio %.3f, ι² = 0.01", x, y, x/y).
+		all.Add("after Cor. 3.6", "ι², "+t,
+			"ε = 0.8, ℓ2: the utility loss is ι² times that without sampling (within a factor of 2)", x/y < 0.02 && x/y > 0.005,
+			"F − F* %.4f and %.4f: ratio %.3f, ι² = 0.01", x, y, x/y).
 			Because(fmt.Sprintf("The noises of the active nodes average out, which the proof gives up after (25): a factor of about ι is left. At ε = 0.2, where noise outweighs all else, it is %.3f.",
 				r.short(t, "l2", tenth, 0.2)/r.short(t, "l2", allActive, 0.2)))
 		for _, k := range []string{provenTenth, provenFifth} {
 			p := r.exponent(t, "l2", k)
-			all.Add("Remark 3.3", fmt.Sprintf("O(1/t), ι = %v, %s", shares[k], t), "without noise F − F* falls like 1/t or faster (over the last decade, as 1/t^p with p ≥ 0.9)", p >= 0.9, "p = %.3f; F − F* = %.3g at the end", p, r.short(t, "l2", k, 0))
+			all.Add("Remark 3.3", fmt.Sprintf("O(1/t), ι = %v, %s", shares[k], t),
+				"without noise F − F* falls like 1/t or faster (over the last decade, as 1/t^p with p ≥ 0.9)", p >= 0.9,
+				"p = %.3f; F − F* = %.3g at the end", p, r.short(t, "l2", k, 0))
 		}
 		for _, number := range []string{"(9)", "(10)", "(11)", "(12)"} {
 			worst := 0.0
@@ -237,14 +257,22 @@ func (r *Report) claims(tables []*table) (all paper.Claims) {
 					}
 				}
 			}
-			all.Add(map[string]string{"(9)": "Theorem 2", "(10)": "Cor. 3.2", "(11)": "Cor. 3.4", "(12)": "Cor. 3.4"}[number], number+", "+t, "the bound on "+onBound[number][len(number)+2:]+" holds at each point of each run", worst <= 1, "at most %.2g of the bound", worst)
+			all.Add(map[string]string{"(9)": "Theorem 2", "(10)": "Cor. 3.2", "(11)": "Cor. 3.4", "(12)": "Cor. 3.4"}[number],
+				number+", "+t, "the bound on "+onBound[number][len(number)+2:]+" holds at each point of each run", worst <= 1,
+				"at most %.2g of the bound", worst)
 		}
-		all.Add("", "local samples, "+t, "under an ε that holds, samples of more rows reach a lower loss than one row", many.Last() < one.Last(),
-			"objective %.4f, accuracy %.3f with samples; %.4f, %.3f with one row; noise %.4f and %.4f of the norm bound", many.Last(), many.Accuracy, one.Last(), one.Accuracy, many.Noise, one.Noise)
+		all.Add("", "local samples, "+t, "under an ε that holds, samples of more rows reach a lower loss than one row",
+			many.Last() < one.Last(),
+			"objective %.4f, accuracy %.3f with samples; %.4f, %.3f with one row; noise %.4f and %.4f of the norm bound",
+			many.Last(), many.Accuracy, one.Last(), one.Accuracy, many.Noise, one.Noise)
 	}
-	all.NotTested("§5", "on epsilon and rcv1 themselves", "the figures' sentences hold for the tables epsilon and rcv1", "Neither is among our datasets whole (epsilon has 12 GB of text); synthetic tables of their shape and a part of rcv1 stand for them.")
-	all.NotTested("§5.2", "more nodes, better connected", "more active nodes improve how the network is connected, and the noise outweighs it", "It explains Figure 1 and states no figure of its own; 1 − β is in the condition of Cor. 3.6.")
-	all.NotTested("Table 1", "rates of other works", "Algorithm 1 has a better rate than the works of Table 1", "A comparison of theorems, not of runs.")
+	all.NotTested("§5", "on epsilon and rcv1 themselves", "the figures' sentences hold for the tables epsilon and rcv1",
+		"Neither is among our datasets whole (epsilon has 12 GB of text); synthetic tables of their shape and a part of rcv1 stand for them.")
+	all.NotTested("§5.2", "more nodes, better connected",
+		"more active nodes improve how the network is connected, and the noise outweighs it",
+		"It explains Figure 1 and states no figure of its own; 1 − β is in the condition of Cor. 3.6.")
+	all.NotTested("Table 1", "rates of other works", "Algorithm 1 has a better rate than the works of Table 1",
+		"A comparison of theorems, not of runs.")
 	return all
 }
 
@@ -268,47 +296,75 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 		{"l1", "ℓ1-regularized SVM", 0.4, []string{tenth, fifth, soundMany}},
 	} {
 		first, second := &figures[2*n], &figures[2*n+1]
-		*first = paper.Figure{File: fmt.Sprintf("figure%d", 2*n+1), Title: fmt.Sprintf("Figure %d: %s, ε = %v", 2*n+1, f.title, f.epsilon), Note: kept}
-		*second = paper.Figure{File: fmt.Sprintf("figure%d", 2*n+2), Title: fmt.Sprintf("Figure %d: %s, after 3 epochs", 2*n+2, f.title), Note: kept}
+		*first = paper.Figure{File: fmt.Sprintf("figure%d", 2*n+1),
+			Title: fmt.Sprintf("Figure %d: %s, ε = %v", 2*n+1, f.title, f.epsilon), Note: kept}
+		*second = paper.Figure{File: fmt.Sprintf("figure%d", 2*n+2),
+			Title: fmt.Sprintf("Figure %d: %s, after 3 epochs", 2*n+2, f.title), Note: kept}
 		for _, t := range tables {
 			best, id := r.least(t.name, f.reg), t.name+"-"+f.reg
 			if best == nil {
 				continue
 			}
-			short := chart.Plot{ID: id + "-short", Title: t.name + ": F − F*", Desc: "Distance from the least objective along the iterations, for each method.", XLabel: "iterations", YLabel: "F − F*", LogX: true, LogY: true}
-			value := chart.Plot{ID: id + "-value", Title: t.name + ": F", Desc: "Objective along the iterations, for each method.", XLabel: "iterations", YLabel: "F", LogX: true, LogY: true}
+			short := chart.Plot{ID: id + "-short", Title: t.name + ": F − F*",
+				Desc: "Distance from the least objective along the iterations, for each method.", XLabel: "iterations",
+				YLabel: "F − F*", LogX: true, LogY: true}
+			value := chart.Plot{ID: id + "-value", Title: t.name + ": F",
+				Desc: "Objective along the iterations, for each method.", XLabel: "iterations", YLabel: "F", LogX: true, LogY: true}
 			for _, k := range append(f.kinds, plain) {
 				e := f.epsilon
 				if k == plain {
 					e = 0
 				}
-				short.Lines = append(short.Lines, along(t, f.reg, k, e, func(c *Curve, k int) float64 { return c.Objective[k] - best.Value }))
+				short.Lines = append(short.Lines, along(t, f.reg, k, e, func(c *Curve, k int) float64 {
+					return c.Objective[k] - best.Value
+				}))
 				value.Lines = append(value.Lines, along(t, f.reg, k, e, func(c *Curve, k int) float64 { return c.Objective[k] }))
 			}
 			first.Plots = append(first.Plots, short, value)
 			if t.few {
 				continue
 			}
-			end := chart.Plot{ID: id + "-end", Title: t.name + ": F − F*", Desc: "Distance from the least objective by ε, for each method.", XLabel: "ε (claimed, or kept by the sound ones)", YLabel: "F − F*", LogY: true}
-			right := chart.Plot{ID: id + "-right", Title: t.name + ": accuracy", Desc: "Accuracy on other rows by ε, for each method.", XLabel: "ε (claimed, or kept by the sound ones)", YLabel: "accuracy", Tight: true}
+			end := chart.Plot{ID: id + "-end", Title: t.name + ": F − F*",
+				Desc: "Distance from the least objective by ε, for each method.", XLabel: "ε (claimed, or kept by the sound ones)",
+				YLabel: "F − F*", LogY: true}
+			right := chart.Plot{ID: id + "-right", Title: t.name + ": accuracy",
+				Desc: "Accuracy on other rows by ε, for each method.", XLabel: "ε (claimed, or kept by the sound ones)",
+				YLabel: "accuracy", Tight: true}
 			for _, k := range f.kinds {
-				end.Lines = append(end.Lines, paper.Through(k, epsilons, func(e float64) float64 { return r.short(t.name, f.reg, k, e) }))
-				right.Lines = append(right.Lines, paper.Through(k, epsilons, func(e float64) float64 { return r.find(t.name, f.reg, k, e).Accuracy }))
+				end.Lines = append(end.Lines, paper.Through(k, epsilons, func(e float64) float64 {
+					return r.short(t.name, f.reg, k, e)
+				}))
+				right.Lines = append(right.Lines, paper.Through(k, epsilons, func(e float64) float64 {
+					return r.find(t.name, f.reg, k, e).Accuracy
+				}))
 			}
 			second.Plots = append(second.Plots, end, right)
-			one := chart.Plot{ID: id + "-one", Title: t.name + ", " + f.reg, Desc: "Distance from the least objective by ε, of samples of one row and of more.", XLabel: "ε", YLabel: "F − F*", LogY: true}
+			one := chart.Plot{ID: id + "-one", Title: t.name + ", " + f.reg,
+				Desc: "Distance from the least objective by ε, of samples of one row and of more.", XLabel: "ε", YLabel: "F − F*",
+				LogY: true}
 			for _, k := range []string{soundOne, soundMany} {
-				one.Lines = append(one.Lines, paper.Through(k, epsilons, func(e float64) float64 { return r.short(t.name, f.reg, k, e) }))
+				one.Lines = append(one.Lines, paper.Through(k, epsilons, func(e float64) float64 {
+					return r.short(t.name, f.reg, k, e)
+				}))
 			}
 			figures[4].Plots = append(figures[4].Plots, one)
 		}
 	}
 	figures[0].CSV = r.csv()
-	figures[4].File, figures[4].Title, figures[4].Note = "one-row", "An ε that holds, with samples of one row and of more", "Both keep their ε at δ = 1e-5, add-or-remove; data in figure1.csv"
-	figures[5] = paper.Figure{File: "bounds", Title: "The paper's bounds beside the runs without noise", Note: "The bounds hold, and are far from what the runs reach", CSV: r.boundsCSV()}
+	figures[4].File, figures[4].Title, figures[4].Note = "one-row", "An ε that holds, with samples of one row and of more",
+		"Both keep their ε at δ = 1e-5, add-or-remove; data in figure1.csv"
+	figures[5] = r.boundsFigure(tables)
+	return append(figures, r.truthFigure())
+}
+
+func (r *Report) boundsFigure(tables []*table) paper.Figure {
+	f := paper.Figure{File: "bounds", Title: "The paper's bounds beside the runs without noise",
+		Note: "The bounds hold, and are far from what the runs reach", CSV: r.boundsCSV()}
 	for _, t := range tables {
 		for _, number := range []string{"(9)", "(10)", "(11)", "(12)"} {
-			p := chart.Plot{ID: t.name + "-" + number[1:len(number)-1], Title: t.name + ", " + onBound[number], Desc: "A bound of the paper and what it bounds, along the iterations.", XLabel: "iterations", YLabel: onBound[number][len(number)+2:], LogX: true, LogY: true}
+			p := chart.Plot{ID: t.name + "-" + number[1:len(number)-1], Title: t.name + ", " + onBound[number],
+				Desc: "A bound of the paper and what it bounds, along the iterations.", XLabel: "iterations",
+				YLabel: onBound[number][len(number)+2:], LogX: true, LogY: true}
 			for _, b := range r.Bounds {
 				if b.Table != t.name || b.Number != number || b.Epsilon != 0 {
 					continue
@@ -317,24 +373,33 @@ func (r *Report) figures(tables []*table) []paper.Figure {
 				for k, at := range b.Iterations {
 					x[k] = float64(at)
 				}
-				p.Lines = append(p.Lines, chart.Line{Name: fmt.Sprintf("the bound, ι = %v", b.Share), X: x, Y: b.Says}, chart.Line{Name: fmt.Sprintf("Algorithm 1, ι = %v", b.Share), X: x, Y: b.Found})
+				p.Lines = append(p.Lines, chart.Line{Name: fmt.Sprintf("the bound, ι = %v", b.Share), X: x, Y: b.Says},
+					chart.Line{Name: fmt.Sprintf("Algorithm 1, ι = %v", b.Share), X: x, Y: b.Found})
 			}
 			if len(p.Lines) > 0 {
-				figures[5].Plots = append(figures[5].Plots, p)
+				f.Plots = append(f.Plots, p)
 			}
 		}
 	}
-	truth := paper.Figure{File: "true-epsilon", Title: "What the published noise really gives", Note: "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has activations", CSV: r.costsCSV()}
+	return f
+}
+
+func (r *Report) truthFigure() paper.Figure {
+	truth := paper.Figure{File: "true-epsilon", Title: "What the published noise really gives",
+		Note: "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has activations", CSV: r.costsCSV()}
 	for _, t := range []string{"epsilon", "rcv1"} {
-		p := chart.Plot{ID: "true-" + t, Title: t + ": true ε by claimed ε", Desc: "The true ε lies far above the claimed one everywhere.", XLabel: "claimed ε", YLabel: "ε", LogY: true, Lines: []chart.Line{{Name: "claimed", X: epsilons, Y: epsilons}}}
+		p := chart.Plot{ID: "true-" + t, Title: t + ": true ε by claimed ε",
+			Desc: "The true ε lies far above the claimed one everywhere.", XLabel: "claimed ε", YLabel: "ε", LogY: true,
+			Lines: []chart.Line{{Name: "claimed", X: epsilons, Y: epsilons}}}
 		for _, share := range []float64{0.1, 0.2} {
-			p.Lines = append(p.Lines, paper.Line(fmt.Sprintf("Algorithm 1, ι = %v", share), r.Costs, func(c Cost) (float64, float64, bool) {
-				return c.Claimed, c.True, c.Table == t && c.Share == share
-			}))
+			p.Lines = append(p.Lines,
+				paper.Line(fmt.Sprintf("Algorithm 1, ι = %v", share), r.Costs, func(c Cost) (float64, float64, bool) {
+					return c.Claimed, c.True, c.Table == t && c.Share == share
+				}))
 		}
 		truth.Plots = append(truth.Plots, p)
 	}
-	return append(figures, truth)
+	return truth
 }
 
 func (r *Report) csv() *paper.CSV {
@@ -352,7 +417,8 @@ func (r *Report) csv() *paper.CSV {
 			if c.Distance != nil {
 				distance, spread = c.Distance[k], c.Spread[k]
 			}
-			csv.Add(c.Table, c.Reg, strconv.Quote(c.Kind), epsilon, c.Noise, t, c.Objective[k], c.Objective[k]-r.least(c.Table, c.Reg).Value, distance, spread, accuracy)
+			csv.Add(c.Table, c.Reg, strconv.Quote(c.Kind), epsilon, c.Noise, t, c.Objective[k],
+				c.Objective[k]-r.least(c.Table, c.Reg).Value, distance, spread, accuracy)
 		}
 	}
 	return csv

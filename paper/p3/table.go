@@ -131,7 +131,8 @@ func (t *table) fill(dim int, row func(b *paper.Builder, src *noise.Source)) {
 	}
 }
 
-// real reads rcv1-small, whose rows have a norm of 1, from the folder of the benchmark tables. Row k is owner k mod 20's.
+// real reads rcv1-small, whose rows have a norm of 1, from the folder of the benchmark tables. Row k is owner k mod
+// 20's.
 func real(ctx context.Context, folder string) (*table, error) {
 	const name = "rcv1-small"
 	const schema = "dataset: rcv1-small\nrows: 1000\nformat: {kind: libsvm}\nfeatures: 47236\nintercept: false\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: ['-1', '1']}]\n"
@@ -145,7 +146,9 @@ func real(ctx context.Context, folder string) (*table, error) {
 	}
 	t := &table{name: name, q: all.Rows() / nodes, paper: 33_869, found: map[string]*Least{}}
 	for i := range nodes {
-		t.own = append(t.own, data.Subset([]*data.Table{all}, func(row int) bool { return row%nodes == i && row < t.q*nodes }))
+		t.own = append(t.own, data.Subset([]*data.Table{all}, func(row int) bool {
+			return row%nodes == i && row < t.q*nodes
+		}))
 	}
 	t.test, err = paper.Read(ctx, schema, filepath.Join(folder, name, name+"-test.svm.gz"))
 	return t, err

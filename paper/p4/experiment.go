@@ -1,6 +1,6 @@
 // Package p4 reproduces the experiments of P4, Differentially Private Optimization for Smooth Non-Convex ERM: its
-// tables of losses, iterations, Hessians and times, its comparisons with DP-TR as inequalities, and what sound sensitivities
-// and a public number of steps gain or cost.
+// tables of losses, iterations, Hessians and times, its comparisons with DP-TR as inequalities, and what sound
+// sensitivities and a public number of steps gain or cost.
 //
 // It uses the library as anyone would: the methods of package method on a private oracle, with noise from a fixed seed.
 // Losses, gradients and curvatures of the tables are computed without noise, which is for public tables only.
@@ -84,8 +84,9 @@ type problem struct {
 	scale float64 // of ε: the paper's rows over the table's
 }
 
-// The bounds M on how fast the Hessian changes. The paper's tolerances are ε_H = √ε_g = √(M·ε_g), so M = 1. The loss has a
-// smaller bound, about 0.1, which Sotto's methods take by themselves: steps along negative curvature and DP-TR's region grow with 1/M and 1/√M.
+// The bounds M on how fast the Hessian changes. The paper's tolerances are ε_H = √ε_g = √(M·ε_g), so M = 1. The loss
+// has a smaller bound, about 0.1, which Sotto's methods take by themselves: steps along negative curvature and DP-TR's
+// region grow with 1/M and 1/√M.
 var bounds = []string{"M = 1", "M of the loss"}
 
 // under is the problem with that bound, for a loss with a regularizer. A larger M than the loss has is a bound, too.
@@ -148,10 +149,12 @@ func highest(w0 []float64) float64 {
 
 // gap bounds F(w_0) − F_low but for a probability of late: P4's f(w_0)+|z| made private. The noise z is two-sided,
 // and what is added to it is public (S-4a).
-func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regularizer, epsilon float64, stream uint64) (float64, error) {
+func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regularizer, epsilon float64,
+	stream uint64) (float64, error) {
 	c := highest(w0)
 	q := oracle.Loss{Bound: c, Noise: mech.Laplace{Scale: 1 / epsilon}}
-	meter, err := account.NewPlan(q.Event(), account.Pure{}, privacy.Budget{Epsilon: epsilon * (1 + 1e-12), Adjacency: privacy.ReplaceOne})
+	meter, err := account.NewPlan(q.Event(), account.Pure{},
+		privacy.Budget{Epsilon: epsilon * (1 + 1e-12), Adjacency: privacy.ReplaceOne})
 	if err != nil {
 		return 0, err
 	}
@@ -227,7 +230,8 @@ type job struct {
 // run does the job.
 func (j job) run(ctx context.Context) (Run, error) {
 	s := j.setting
-	r := Run{Table: j.p.name, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon, Method: j.method, Number: j.number}
+	r := Run{Table: j.p.name, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon, Method: j.method,
+		Number: j.number}
 	penalty, err := reg.New(s.Reg, lambda)
 	if err != nil {
 		return r, err
@@ -235,13 +239,15 @@ func (j job) run(ctx context.Context) (Run, error) {
 	curved := penalty.(reg.Curved)
 	p, w0 := j.p.under(j.bound, curved), j.p.start(j.number)
 	obj := method.Objective{Reg: paper.Around{Curved: curved, W0: w0}}
-	stream := noise.NewSeeded(seed, fmt.Sprintf("run %s %s %v %s", p.name, s.Name, j.epsilon, j.method), uint64(j.number)).Uint64()
+	stream := noise.NewSeeded(seed, fmt.Sprintf("run %s %s %v %s", p.name, s.Name, j.epsilon, j.method),
+		uint64(j.number)).Uint64()
 	first := j.epsilon * p.scale * share // pure, so the rest is the other's by composition
 	budget := privacy.Budget{Epsilon: j.epsilon*p.scale - first, Delta: delta, Adjacency: privacy.ReplaceOne}
 	if r.Gap, err = p.gap(ctx, w0, penalty, first, stream+1); err != nil {
 		return r, err
 	}
-	m, err := p.configured(j.method, s, r.Gap).Configure(p.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+	m, err := p.configured(j.method, s, r.Gap).Configure(p.Public, obj,
+		method.Terms{Budget: budget, Accountant: account.Best{}})
 	if err != nil {
 		return r, fmt.Errorf("%s, %s, ε = %v: %w", p.name, j.method, j.epsilon, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sottodp/sotto/paper"
 )
 
-// A Meeting is where gradient descent without noise first meets a tolerance of gradients, on rows of some length. The paper states
-// neither the length of its rows nor where runs begin, and both decide the loss at the first such point.
+// A Meeting is where gradient descent without noise first meets a tolerance of gradients, on rows of some length. The
+// paper states neither the length of its rows nor where runs begin, and both decide the loss at the first such point.
 type Meeting struct {
 	Table   string
 	Setting Setting
@@ -65,7 +65,8 @@ func (p *problem) meets(ctx context.Context, s Setting, k float64) (Meeting, err
 	}
 	defer o.Close()
 	const most = 20_000
-	descent := method.GD{P1: method.P1{Steps: most, Rate: 1 / (float64(q.Public.Smooth) + 2*lambda), Gradient: method.Gradient{Off: true}}}
+	descent := method.GD{P1: method.P1{Steps: most, Rate: 1 / (float64(q.Public.Smooth) + 2*lambda),
+		Gradient: method.Gradient{Off: true}}}
 	obj := method.Objective{Reg: paper.Around{Curved: penalty.(reg.Curved), W0: w0}}
 	for st, err := range descent.Run(ctx, &paper.From{Oracle: o, W0: w0}, obj) {
 		if err != nil {

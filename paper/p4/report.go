@@ -64,8 +64,8 @@ type Price struct {
 	Noise, Gradient, Matrix float64
 }
 
-// gains computes them. P4 takes a tenth of ρ for f(w_0), σ of (8), the classic conversion, 2√d·B_H/n for a Hessian, whose
-// entries all have one variance; its T from f(w_0)+|z| is at least the one from f(w_0) that stands here.
+// gains computes them. P4 takes a tenth of ρ for f(w_0), σ of (8), the classic conversion, 2√d·B_H/n for a Hessian,
+// whose entries all have one variance; its T from f(w_0)+|z| is at least the one from f(w_0) that stands here.
 func gains() ([]Gain, error) {
 	const n, d = paperRows, float64(coverDim)
 	p, err := newProblem(shaped, synthetic(1), 1)
@@ -87,20 +87,25 @@ func gains() ([]Gain, error) {
 				gap   float64
 				price *Price
 			}{{math.Ln2, &g.Sound}, {highest(p.start(0)), &g.SoundFrom}} {
-				m, err := q.configured("OPT", s, w.gap).Configure(q.Public, obj, method.Terms{Budget: budget, Accountant: account.Best{}})
+				m, err := q.configured("OPT", s, w.gap).Configure(q.Public, obj,
+					method.Terms{Budget: budget, Accountant: account.Best{}})
 				if err != nil {
 					return nil, err
 				}
 				sigma := method.NoiseMultiplier(m)
-				*w.price = Price{method.MaxSteps(m), sigma, math.Sqrt(d) * 2 * sigma / n, math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
+				*w.price = Price{method.MaxSteps(m), sigma, math.Sqrt(d) * 2 * sigma / n,
+					math.Sqrt(2*d) * math.Sqrt2 / 4 * sigma / n}
 			}
-			whole, err := account.Calibrate(account.ZCDP{Classic: true}, budget, func(s float64) privacy.Event { return privacy.Gaussian{Sigma: s} })
+			whole, err := account.Calibrate(account.ZCDP{Classic: true}, budget, func(s float64) privacy.Event {
+				return privacy.Gaussian{Sigma: s}
+			})
 			if err != nil {
 				return nil, err
 			}
 			// ρ = 1/(2·whole²), of which 0.9 are for T gradients and T Hessians.
 			sigma := whole * math.Sqrt(2*float64(g.Sound.Steps)/0.9)
-			g.Printed = Price{g.Sound.Steps, sigma, math.Sqrt(d) * 2 * sigma / n, 2 * math.Sqrt(d) * 2 * math.Sqrt(d) / 4 * sigma / n}
+			g.Printed = Price{g.Sound.Steps, sigma, math.Sqrt(d) * 2 * sigma / n,
+				2 * math.Sqrt(d) * 2 * math.Sqrt(d) / 4 * sigma / n}
 			g.Gradient, g.Matrix = g.Printed.Gradient/g.Sound.Gradient, g.Printed.Matrix/g.Sound.Matrix
 			list = append(list, g)
 		}
@@ -108,8 +113,8 @@ func gains() ([]Gain, error) {
 	return list, nil
 }
 
-// run runs the experiment, one run after the other, so that times can be compared. Without a folder of datasets it leaves
-// the real tables out.
+// run runs the experiment, one run after the other, so that times can be compared. Without a folder of datasets it
+// leaves the real tables out.
 func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	tables, err := problems(ctx, size, l.Data)
 	if err != nil {
@@ -117,7 +122,9 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	}
 	r, one := &Report{Size: size}, *l
 	one.Jobs = 1
-	if r.Runs, err = paper.Each(ctx, &one, jobs(size, tables), func(ctx context.Context, j job) (Run, error) { return j.run(ctx) }); err != nil {
+	if r.Runs, err = paper.Each(ctx, &one, jobs(size, tables), func(ctx context.Context, j job) (Run, error) {
+		return j.run(ctx)
+	}); err != nil {
 		return nil, err
 	}
 	r.Cells = cellsOf(r.Runs)
@@ -134,8 +141,10 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	found := &paper.Results{R: r, Tables: shown, Claims: claims(size, r.Cells)}
 	found.Data = []paper.File{{Name: "runs.csv", Text: runsCSV(r.Runs)}, {Name: "cells.csv", Text: cellsCSV(r.Cells)}}
 	for i, s := range size.Settings {
-		found.Figures = append(found.Figures, paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
-			Note: fmt.Sprintf("means of %d runs with bars of one standard deviation; n = %d", size.Runs, size.Rows) + "; " + bounds[0], Plots: r.plots(i, s)})
+		found.Figures = append(found.Figures,
+			paper.Figure{File: fmt.Sprintf("figure%d", i+1), Title: shaped + ", " + s.String(),
+				Note: fmt.Sprintf("means of %d runs with bars of one standard deviation; n = %d", size.Runs, size.Rows) + "; " +
+					bounds[0], Plots: r.plots(i, s)})
 	}
 	return found, nil
 }
@@ -153,11 +162,14 @@ func (r *Report) plots(number int, s Setting) []chart.Plot {
 		log      bool
 	}{
 		{"Iterations", "steps", func(c Cell) paper.Mean { return c.Steps }, true},
-		{"Hessians", "Hessians", func(c Cell) paper.Mean { return paper.Mean{Value: math.Max(0.1, c.Hessians.Value), SD: c.Hessians.SD} }, true},
+		{"Hessians", "Hessians", func(c Cell) paper.Mean {
+			return paper.Mean{Value: math.Max(0.1, c.Hessians.Value), SD: c.Hessians.SD}
+		}, true},
 		{"Time", "seconds", func(c Cell) paper.Mean { return c.Seconds }, true},
 		{"Final loss", "F", func(c Cell) paper.Mean { return c.Loss }, false},
 	} {
-		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title, Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
+		p := chart.Plot{ID: fmt.Sprintf("f%d%c", number+1, 'a'+k), Title: q.title,
+			Desc: q.title + " against the budget, a line for each method", XLabel: "ε", YLabel: q.y, LogY: q.log, Tight: !q.log}
 		for _, m := range []string{"TR", "OPT", "OPT-LS", "2OPT-LS"} {
 			of := func(value func(paper.Mean) float64) chart.Line {
 				return paper.Line(m, r.Cells, func(c Cell) (float64, float64, bool) {
@@ -179,15 +191,17 @@ type printed struct{ loss, seconds float64 }
 // cross is the × that the paper prints for seconds where not all runs ended.
 const cross = -1
 
-// paperCells are the cells of the paper's tables that the text of the paper holds, by table and setting, then by method and ε.
-// Of the other cells, the text has lost the numbers.
+// paperCells are the cells of the paper's tables that the text of the paper holds, by table and setting, then by method
+// and ε. Of the other cells, the text has lost the numbers.
 var paperCells = map[string]map[string][3]printed{
 	"covtype-sample loose": {
 		"OPT-B": {{0.712, 3.1}, {0.712, 3.2}, {0.712, 2.9}}, "OPT-LS": {{0.577, cross}, {0.687, 0.4}, {0.699, 0.4}},
-		"2OPT": {{0.626, cross}, {0.712, 0.6}, {0.712, 0.6}}, "2OPT-B": {{0.712, 1.4}, {0.712, 1.4}, {0.712, 2.0}}, "2OPT-LS": {{0.699, 0.5}, {0.699, 0.5}, {0.699, 0.5}},
+		"2OPT": {{0.626, cross}, {0.712, 0.6}, {0.712, 0.6}}, "2OPT-B": {{0.712, 1.4}, {0.712, 1.4}, {0.712, 2.0}},
+		"2OPT-LS": {{0.699, 0.5}, {0.699, 0.5}, {0.699, 0.5}},
 	},
 	"covtype-sample loose, ℓ2": {
-		"2OPT": {{0.539, 0.3}, {0.539, 0.3}, {0.539, 0.4}}, "2OPT-B": {{0.539, 1.0}, {0.539, 1.0}, {0.539, 1.0}}, "2OPT-LS": {{0.539, 0.4}, {0.539, 0.3}, {0.539, 0.4}},
+		"2OPT": {{0.539, 0.3}, {0.539, 0.3}, {0.539, 0.4}}, "2OPT-B": {{0.539, 1.0}, {0.539, 1.0}, {0.539, 1.0}},
+		"2OPT-LS": {{0.539, 0.4}, {0.539, 0.3}, {0.539, 0.4}},
 	},
 	"covtype-sample tight, ℓ2": {
 		"2OPT-B": {{0.454, 2.0}, {0.454, 2.0}, {0.454, 1.8}}, "2OPT-LS": {{0.441, cross}, {0.447, 0.6}, {0.447, 0.7}},
@@ -211,8 +225,9 @@ func (c Cell) printed() map[string][3]printed {
 
 // tables are those of the paper: a row for each method and budget.
 func (r *Report) tables() (list []paper.Table) {
-	counts := paper.Table{Title: "Cells with fewer steps than DP-TR", Note: "Of the cells of a table (settings × ε). The paper's tolerances are √(M·ε_g) with M = 1; Sotto's methods take the M of the loss, about 0.1, " +
-		"which makes the region of DP-TR about three times and steps along negative curvature about ten times as long.",
+	counts := paper.Table{Title: "Cells with fewer steps than DP-TR",
+		Note: "Of the cells of a table (settings × ε). The paper's tolerances are √(M·ε_g) with M = 1; Sotto's methods take the M of the loss, about 0.1, " +
+			"which makes the region of DP-TR about three times and steps along negative curvature about ten times as long.",
 		Head: []string{"table", "n", "M", "OPT-LS", "2OPT-LS"}}
 	for i, c := range r.Cells {
 		if i == 0 || c.Table != r.Cells[i-1].Table || c.Bound != r.Cells[i-1].Bound {
@@ -224,14 +239,17 @@ func (r *Report) tables() (list []paper.Table) {
 	list = append(list, counts)
 	for i, c := range r.Cells {
 		if i == 0 || c.Table != r.Cells[i-1].Table || c.Bound != r.Cells[i-1].Bound || c.Setting != r.Cells[i-1].Setting {
-			list = append(list, paper.Table{Title: fmt.Sprintf("%s, n = %d, %s, %s", c.Table, c.Rows, c.Bound, c.Setting), Note: "Means ± standard deviations.",
-				Head: []string{"method", "ε", "steps", "Hessians", "seconds", "converged", "loss"}})
+			list = append(list,
+				paper.Table{Title: fmt.Sprintf("%s, n = %d, %s, %s", c.Table, c.Rows, c.Bound, c.Setting),
+					Note: "Means ± standard deviations.",
+					Head: []string{"method", "ε", "steps", "Hessians", "seconds", "converged", "loss"}})
 			if c.printed() != nil {
 				t := &list[len(list)-1]
 				t.Head = append(slices.Insert(t.Head, 5, "seconds, paper"), "the paper", "÷")
 			}
 		}
-		row := []any{c.Method, c.Epsilon, fmt.Sprintf("%.1f", c.Steps.Value), fmt.Sprintf("%.1f", c.Hessians.Value), fmt.Sprintf("%.2f ± %.2f", c.Seconds.Value, c.Seconds.SD),
+		row := []any{c.Method, c.Epsilon, fmt.Sprintf("%.1f", c.Steps.Value), fmt.Sprintf("%.1f", c.Hessians.Value),
+			fmt.Sprintf("%.2f ± %.2f", c.Seconds.Value, c.Seconds.SD),
 			fmt.Sprintf("%d of %d", c.Converged, c.Runs), fmt.Sprintf("%.3f ± %.3f", c.Loss.Value, c.Loss.SD)}
 		if cells := c.printed(); cells != nil {
 			loss, ratio, seconds := "", "", ""
@@ -295,7 +313,8 @@ func (r *Report) gained() paper.Table {
 			"of a gradient in norm, of a Hessian in spectral norm. From a random start F(w₀) ≤ ln(1+e^‖w₀‖) for every table, which costs steps. So the runs above pay for a better bound.",
 		Head: []string{"setting", "ε", "T", "σ printed", "σ sound", "gradient", "Hessian", "T from a random start", "σ"}}
 	for _, g := range r.Gains {
-		t.Add(g.Setting.Name, g.Epsilon, g.Sound.Steps, g.Printed.Noise, g.Sound.Noise, fmt.Sprintf("÷ %.2f", g.Gradient), fmt.Sprintf("÷ %.1f", g.Matrix), g.SoundFrom.Steps, g.SoundFrom.Noise)
+		t.Add(g.Setting.Name, g.Epsilon, g.Sound.Steps, g.Printed.Noise, g.Sound.Noise, fmt.Sprintf("÷ %.2f", g.Gradient),
+			fmt.Sprintf("÷ %.1f", g.Matrix), g.SoundFrom.Steps, g.SoundFrom.Noise)
 	}
 	return t
 }

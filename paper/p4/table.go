@@ -22,9 +22,9 @@ const (
 	coverDim   = numeric + wilderness + soil
 )
 
-// synthetic is a table in the shape of Covertype's two largest classes: 10 numeric columns that go
-// together, and two groups of which each row has one, with shares as uneven as those of the real ones. Labels are those of a planted linear
-// model, right for three rows in four or so.
+// synthetic is a table in the shape of Covertype's two largest classes: 10 numeric columns that go together, and two
+// groups of which each row has one, with shares as uneven as those of the real ones. Labels are those of a planted
+// linear model, right for three rows in four or so.
 func synthetic(rows int) *data.Table {
 	src := noise.NewSeeded(seed, "covtype", 0)
 	var mean, load, weight [coverDim]float64
@@ -76,7 +76,8 @@ func pick(src *noise.Source, shares []float64) int {
 }
 
 // Ranges of Covertype's numeric columns, as its description states them.
-var coverRange = [numeric][2]float64{{1859, 3858}, {0, 360}, {0, 66}, {0, 1397}, {-173, 601}, {0, 7117}, {0, 254}, {0, 254}, {0, 254}, {0, 7173}}
+var coverRange = [numeric][2]float64{{1859, 3858}, {0, 360}, {0, 66}, {0, 1397}, {-173, 601}, {0, 7117}, {0, 254},
+	{0, 254}, {0, 254}, {0, 7173}}
 
 // coverColumns are the names of its columns, without the class.
 func coverColumns() []string {

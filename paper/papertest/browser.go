@@ -12,7 +12,8 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 )
 
-// flaws lists what a reader of a page of results would miss. A phone widens its window for what overflows, so it is told the width.
+// flaws lists what a reader of a page of results would miss. A phone widens its window for what overflows, so it is
+// told the width.
 const flaws = `((width) => {
 	const bad = [], need = (ok, what) => { if (!ok) bad.push(what); }, all = (s, e = document) => [...e.querySelectorAll(s)];
 	const narrow = width < 600, print = matchMedia("print").matches, said = (e) => e.textContent.trim().slice(0, 60);
@@ -53,7 +54,8 @@ const flaws = `((width) => {
 // page looks at index.html in dir in a browser: on a screen, on a phone and on paper.
 func page(t *testing.T, dir string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(needs.Chromium(t)), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(needs.Patience), chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()))
+		chromedp.WSURLReadTimeout(needs.Patience), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.UserDataDir(t.TempDir()))
 	ctx, stop := context.WithTimeout(context.Background(), needs.Patience)
 	defer stop()
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
@@ -71,10 +73,14 @@ func page(t *testing.T, dir string) {
 		media, scheme string
 		width         int64
 	}{{"screen", "light", 1300}, {"screen", "dark", 1300}, {"screen", "dark", 390}, {"print", "light", 718}} {
-		if _, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: c.width, Height: 900, DeviceScaleFactor: 1, Mobile: c.width < 600}); err != nil {
+		if _, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride,
+			emulation.SetDeviceMetricsOverrideParams{Width: c.width, Height: 900, DeviceScaleFactor: 1,
+				Mobile: c.width < 600}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: c.media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: c.scheme}}}); err != nil {
+		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Media: c.media,
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: c.scheme}}}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](fmt.Sprintf("%s(%d)", flaws, c.width)))

@@ -244,8 +244,8 @@ func fixedWhole(e privacy.Event) (found privacy.Event) {
 	return found
 }
 
-// pooled is e with retries as what they may cost, and with all of the noise that owners share, as those see it who see only sums. Where that
-// has no theorem it is e, which trivial refuses. PROOFS.md#retries, PROOFS.md#shared.
+// pooled is e with retries as what they may cost, and with all of the noise that owners share, as those see it who see
+// only sums. Where that has no theorem it is e, which trivial refuses. PROOFS.md#retries, PROOFS.md#shared.
 func pooled(e privacy.Event) privacy.Event {
 	if privacy.Contains[privacy.Retried](e) && e.Validate() == nil {
 		if all, refused, _ := spelled(e); refused == nil {

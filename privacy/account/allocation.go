@@ -10,9 +10,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// This file bounds an epoch of random allocation: each record is in one of b batches, by a secret place, and each
-// batch releases a value with Gaussian noise. Without the record, with shift = 1/σ and standard normal z_t, the pair has
-// the likelihood ratio
+// This file bounds an epoch of random allocation: each record is in one of b batches, by a secret place, and each batch
+// releases a value with Gaussian noise. Without the record, with shift = 1/σ and standard normal z_t, the pair has the
+// likelihood ratio
 //
 //	M = 1/b Σ_t e^{shift·z_t − shift²/2},
 //
@@ -44,7 +44,8 @@ func unknown(leaf privacy.Event) string {
 // allocatedPair is the pair of an epoch, without its points.
 func allocatedPair(e privacy.Allocated) (p pair, ok bool) {
 	precision, ok := gaussianPrecision(e.Of)
-	p = pair{shape: allocatedShape, rate: 1, shift: gaussianShift(precision), near: float64(min(e.Batches, allocatedMostBatches))}
+	p = pair{shape: allocatedShape, rate: 1, shift: gaussianShift(precision),
+		near: float64(min(e.Batches, allocatedMostBatches))}
 	if p.shift > allocatedMostShift {
 		p.shape, p.near = normalShape, 0
 	}
@@ -106,7 +107,8 @@ func meanOfTerms(batches int, shift float64) []atom {
 	return append(points, atom{math.Inf(-1), sum.zero, 0}, atom{math.Inf(1), 0, sum.inf / b * (1 + 1e-15)})
 }
 
-// offset is the size of what a listed loss of an epoch is the difference of, beyond its own: it is rounded by that, too.
+// offset is the size of what a listed loss of an epoch is the difference of, beyond its own: it is rounded by that,
+// too.
 func (p pair) offset() float64 {
 	if p.shape != allocatedShape {
 		return 0
@@ -114,9 +116,9 @@ func (p pair) offset() float64 {
 	return 2 + 2*math.Log(p.near)
 }
 
-// A termSum is a measure that is nowhere less than a law to which the law of a sum of terms is spread such that its mean
-// stays: on a grid of step h at the values e^{kh}, k = first, first + every, …, at 0, and at values beyond all bounds, of
-// which it has the mean and no mass.
+// A termSum is a measure that is nowhere less than a law to which the law of a sum of terms is spread such that its
+// mean stays: on a grid of step h at the values e^{kh}, k = first, first + every, …, at 0, and at values beyond all
+// bounds, of which it has the mean and no mass.
 type termSum struct {
 	first, every int
 	p            []float64

@@ -75,10 +75,13 @@ func CalibrateCount(a Accountant, b privacy.Budget, top int, event func(n int) p
 	if top < 1 || top > 1<<53 {
 		return 0, fmt.Errorf("calibrate: top: found %d; choose 1 to 2^53", top)
 	}
-	s := search{accountant: a, budget: b, event: func(x float64) privacy.Event { return event(int(x)) }, sense: -1, whole: true}
+	s := search{accountant: a, budget: b, event: func(x float64) privacy.Event {
+		return event(int(x))
+	}, sense: -1, whole: true}
 	p, err := s.solve(float64(top), float64(top), 1)
 	if err == nil && !p.fits {
-		err = fmt.Errorf("calibrate: not even one is covered by %v: it costs ε = %.6g by accountant %v: %w", b, p.epsilon, a, privacy.ErrExhausted)
+		err = fmt.Errorf("calibrate: not even one is covered by %v: it costs ε = %.6g by accountant %v: %w", b, p.epsilon, a,
+			privacy.ErrExhausted)
 	}
 	n, err := result(p, err)
 	return int(n), err

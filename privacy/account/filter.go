@@ -64,7 +64,8 @@ func (c RDPCurrency) orders() []float64 {
 }
 
 // costOf is the single cost of an event by a's sum of its parts, in which no δ may be left over.
-func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency, sum func(privacy.Event, privacy.Adjacency) (cost, float64, error)) ([]float64, error) {
+func costOf(a Accountant, e privacy.Event, adj privacy.Adjacency,
+	sum func(privacy.Event, privacy.Adjacency) (cost, float64, error)) ([]float64, error) {
 	if parts := divided(e, adj); parts != nil {
 		most, err := mostOver(parts, func(part privacy.Event) (float64, error) {
 			cost, err := costOf(a, part, adj, sum)

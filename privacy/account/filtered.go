@@ -19,7 +19,8 @@ func NewMeter(plan privacy.Event, a Accountant, b privacy.Budget) (Meter, error)
 		return nil, err
 	}
 	if f.Epsilon > b.Epsilon || f.Delta > b.Delta {
-		return nil, fmt.Errorf("filter: %v is more than the budget of ε = %.6g at δ = %.6g: %w", f, b.Epsilon, b.Delta, privacy.ErrExhausted)
+		return nil, fmt.Errorf("filter: %v is more than the budget of ε = %.6g at δ = %.6g: %w", f, b.Epsilon, b.Delta,
+			privacy.ErrExhausted)
 	}
 	return newFiltered(f, b.Adjacency)
 }
@@ -62,7 +63,8 @@ func lossOfFiltered(f privacy.Filtered) Loss {
 	default:
 		c := newRDPCurve()
 		c.add("filter", curve{divergence: constant(limit)}, 1)
-		in, rests = &rdpLoss{curve: c, orders: []float64{f.Order}, known: map[float64]float64{}}, append(rests, conversion(false))
+		in, rests = &rdpLoss{curve: c, orders: []float64{f.Order}, known: map[float64]float64{}},
+			append(rests, conversion(false))
 	}
 	return bound{rest: filteredLoss{f, in}, rests: rests}
 }
@@ -127,16 +129,19 @@ func (rho linear) at(alpha float64) float64 { return float64(rho) * alpha * (1 +
 // Spent is ε at delta of what a run has charged of its plan. Of a run on a filter it is what
 // the filter counts, not what a would say of these events as a plan: they were chosen
 // on the way. In both cases it is information, and the cap is the guarantee.
-func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
+func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency,
+	delta float64) (float64, error) {
 	return spent(plan, a, charged, adj, delta, Loss.Epsilon)
 }
 
 // SpentNear is Spent by Near: for the progress of a run and the chart of its spending.
-func SpentNear(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
+func SpentNear(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency,
+	delta float64) (float64, error) {
 	return spent(plan, a, charged, adj, delta, Near)
 }
 
-func spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64, epsilon func(Loss, float64) float64) (float64, error) {
+func spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency, delta float64,
+	epsilon func(Loss, float64) float64) (float64, error) {
 	if f, ok := plan.(privacy.Filtered); ok {
 		c := currencyOf(f)
 		cost, err := c.cost(charged, adj)

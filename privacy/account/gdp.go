@@ -106,9 +106,9 @@ func (l gdpLoss) Epsilon(delta float64) float64 {
 	return hi
 }
 
-// around finds, by secants, two points on both sides of the ε where log δ is the goal: so near to it that a bisection evaluates log δ
-// only a few times, and so far apart that log δ differs from the goal by more than its rounding there, and hence beyond them.
-// Where it finds none, they are 0 and infinite.
+// around finds, by secants, two points on both sides of the ε where log δ is the goal: so near to it that a bisection
+// evaluates log δ only a few times, and so far apart that log δ differs from the goal by more than its rounding there,
+// and hence beyond them. Where it finds none, they are 0 and infinite.
 func (l gdpLoss) around(goal, start float64) (above, below float64) {
 	x, y := start/2, start
 	fx, fy := l.logDelta(x)-goal, l.logDelta(y)-goal

@@ -8,9 +8,9 @@ import (
 )
 
 // divided returns, for each part of a divided table that e speaks of, what was released of its records: all that e says
-// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, and two rules
-// may put a record into any of their parts, so there is one composition of everything. It is nil where e divides no table.
-// PROOFS.md#parallel.
+// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, and
+// two rules may put a record into any of their parts, so there is one composition of everything. It is nil where e
+// divides no table. PROOFS.md#parallel.
 func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
 	if !privacy.Contains[privacy.Parallel](e) {
 		return nil

@@ -84,8 +84,9 @@ func newPlan(plan privacy.Event) *Plan {
 	return p
 }
 
-// AllowGaps lets charges leave releases of a plan out: it passes over those before the one that is charged, and forgoes them. What
-// a run asks that lost batches in a crash may stand further on in its plan than what it had charged. A filter has no order. PROOFS.md#plan-prefix.
+// AllowGaps lets charges leave releases of a plan out: it passes over those before the one that is charged, and forgoes
+// them. What a run asks that lost batches in a crash may stand further on in its plan than what it had charged. A
+// filter has no order. PROOFS.md#plan-prefix.
 func AllowGaps(m Meter) {
 	if p, ok := m.(*Plan); ok {
 		p.gaps = true
@@ -105,12 +106,12 @@ func (p *Plan) Claim() privacy.Budget { return p.claim }
 // Charged is the number of charges admitted so far.
 func (p *Plan) Charged() int { return p.charges }
 
-// Charge implements Meter. It admits e if the plan continues with what e releases;
-// how the two group their releases into compositions and repetitions makes no
-// difference. Otherwise the error wraps ErrNotPlanned, or privacy.ErrExhausted
-// where the plan has come to its end, or with gaps to the last of what is asked. To resume a run, charge its events again.
-// A plan with retries takes a batch that it does not hold next, and that was charged last, as a retry. PROOFS.md#retries.
-// An epoch of random allocation is charged with its first batch, and privacy.Continued for each other, until another charge ends it.
+// Charge implements Meter. It admits e if the plan continues with what e releases; how the two group their releases
+// into compositions and repetitions makes no difference. Otherwise the error wraps ErrNotPlanned, or
+// privacy.ErrExhausted where the plan has come to its end, or with gaps to the last of what is asked. To resume a run,
+// charge its events again. A plan with retries takes a batch that it does not hold next, and that was charged last, as
+// a retry. PROOFS.md#retries. An epoch of random allocation is charged with its first batch, and privacy.Continued for
+// each other, until another charge ends it.
 func (p *Plan) Charge(e privacy.Event) error {
 	if e == nil {
 		return fmt.Errorf("plan: no event: %w", ErrNotPlanned)

@@ -58,10 +58,10 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 	return lower, upper, nil
 }
 
-// Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs are
-// proven to be pairs of laws that e has on some neighbors; 0 elsewhere, which claims nothing. Searches and choices may cost less than their
-// pairs, and so may samples under replace-one, whose pair is made symmetric, but for sums that a replacement moves by twice what
-// presence moves them. PROOFS.md#pld-least.
+// Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs
+// are proven to be pairs of laws that e has on some neighbors; 0 elsewhere, which claims nothing. Searches and choices
+// may cost less than their pairs, and so may samples under replace-one, whose pair is made symmetric, but for sums that
+// a replacement moves by twice what presence moves them. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
 	if _, rules := partsOf(e); len(rules) > 1 || manyKinds(e) || !reached(pooled(e), adj) {
 		return 0, nil
@@ -297,9 +297,11 @@ func join(parts []pldPart, lower bool) []pldPart {
 			with := &joined[i]
 			with.times += p.times
 			if lower {
-				with.rate, with.shift, with.near = math.Min(with.rate, p.rate), math.Min(with.shift, p.shift), math.Min(with.near, p.near)
+				with.rate, with.shift, with.near = math.Min(with.rate, p.rate), math.Min(with.shift, p.shift),
+					math.Min(with.near, p.near)
 			} else {
-				with.rate, with.shift, with.near = math.Max(with.rate, p.rate), math.Max(with.shift, p.shift), math.Max(with.near, p.near)
+				with.rate, with.shift, with.near = math.Max(with.rate, p.rate), math.Max(with.shift, p.shift),
+					math.Max(with.near, p.near)
 			}
 		}
 		if len(index) <= pldMaxParts {

@@ -497,7 +497,8 @@ func (c *pldComposed) top() float64 {
 	return math.Max(c.h, float64(c.first+len(c.gap))*c.h)
 }
 
-// mostHalvings bounds a search for ε. Toward an end at 0 a relative precision is never reached: what has been found by then serves.
+// mostHalvings bounds a search for ε. Toward an end at 0 a relative precision is never reached: what has been found by
+// then serves.
 const mostHalvings = 100
 
 // epsilonOf is the least ε found with δ(ε) ≤ delta.

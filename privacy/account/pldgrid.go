@@ -85,7 +85,8 @@ func (m mesh) width(loss, f float64) int {
 // each visits P in points: in the cell of w steps from loss kh, at excess above
 // kh, mass. It returns what lies at losses below and above those that are visited.
 // PROOFS.md#pld-discretisation.
-func (p pldPart) each(d direction, m mesh, z float64, visit func(k, w int, excess, mass float64)) (below, above float64) {
+func (p pldPart) each(d direction, m mesh, z float64,
+	visit func(k, w int, excess, mass float64)) (below, above float64) {
 	d = p.side(d)
 	from, to, below, above := p.reach(d, z)
 	p.eachPoint(d, func(loss, mass float64) {

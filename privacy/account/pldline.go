@@ -418,7 +418,8 @@ func (c *pldLine) delta(epsilon float64) float64 {
 // lowerDelta is less than δ at epsilon.
 func (c *pldLine) lowerDelta(epsilon float64) float64 {
 	total, wrong := c.at(epsilon)
-	return (total-wrong)*math.Exp(c.k-c.tilt*epsilon-c.slack(epsilon)) - c.raised - c.copies - math.Exp(c.farK-c.farTilt*epsilon)
+	return (total-wrong)*math.Exp(c.k-c.tilt*epsilon-c.slack(epsilon)) - c.raised - c.copies -
+		math.Exp(c.farK-c.farTilt*epsilon)
 }
 
 func (c *pldLine) top() float64 { return c.guess * 1.1 }

@@ -68,7 +68,8 @@ func (l *pldLoss) mixture(e privacy.Event) (points []atom, excess float64, ok bo
 			lost -= a.p0
 		}
 	}
-	points = append(points, atom{math.Inf(-1), math.Max(0, lost) + excess, 0}, atom{math.Inf(1), 0, total.inf * (1 + excess)})
+	points = append(points, atom{math.Inf(-1), math.Max(0, lost) + excess, 0},
+		atom{math.Inf(1), 0, total.inf * (1 + excess)})
 	return points, 4 * excess, true
 }
 

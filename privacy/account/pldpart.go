@@ -30,7 +30,9 @@ type pair struct {
 	rate  float64 // of the sample, 1 for none
 	shift float64
 	lost  float64 // of a pointShape, what P₁ has in excess of 1
-	near  float64 // of a sumShape, how far presence moves the sum, over σ; shift is how far a replacement does. Of an allocatedShape, the batches
+	// of a sumShape, how far presence moves the sum, over σ; shift is how far a replacement does. Of an allocatedShape,
+	// the batches
+	near float64
 }
 
 // A pldPart is a release and how often it is composed. With P₁, P₀ its pair and

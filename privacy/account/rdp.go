@@ -40,7 +40,8 @@ func (a RDP) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 	if len(a.Orders) == 0 {
 		rests = append(rests, "best-order")
 	}
-	return bound{&rdpLoss{curve: c, orders: a.Orders, classic: a.Classic, known: map[float64]float64{}}, c.leak.up(), rests}, nil
+	return bound{&rdpLoss{curve: c, orders: a.Orders, classic: a.Classic, known: map[float64]float64{}}, c.leak.up(),
+		rests}, nil
 }
 
 // Divergence bounds the Rényi divergence of e of one order above 1. It is +Inf

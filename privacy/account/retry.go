@@ -7,9 +7,9 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Retrying is accountant a for plans of which up to so many batches may be made once more: what it says of a plan is what a says
-// of the plan with these retries (privacy.Retried), which is what a run's meter has to certify. It has a's name. It is for
-// calibrating a plan, not for what was charged. With 0 retries it is a.
+// Retrying is accountant a for plans of which up to so many batches may be made once more: what it says of a plan is
+// what a says of the plan with these retries (privacy.Retried), which is what a run's meter has to certify. It has a's
+// name. It is for calibrating a plan, not for what was charged. With 0 retries it is a.
 func Retrying(a Accountant, retries int) Accountant {
 	if retries == 0 {
 		return a
@@ -54,7 +54,8 @@ const (
 func unrepeatable(plan privacy.Event) (found privacy.Event) {
 	privacy.Walk(plan, func(e privacy.Event) bool {
 		switch e.(type) {
-		case privacy.Composed, privacy.Repeated, privacy.PoissonSampled, privacy.Shared, privacy.Gaussian, privacy.GaussianSum:
+		case privacy.Composed, privacy.Repeated, privacy.PoissonSampled, privacy.Shared, privacy.Gaussian,
+			privacy.GaussianSum:
 		default:
 			if found == nil {
 				found = e
@@ -65,8 +66,8 @@ func unrepeatable(plan privacy.Event) (found privacy.Event) {
 	return found
 }
 
-// spelled is e with each plan with retries as the plan and, so often, its allowance: what one retry may cost. Where there is no
-// theorem it says of which part, and why. PROOFS.md#retries.
+// spelled is e with each plan with retries as the plan and, so often, its allowance: what one retry may cost. Where
+// there is no theorem it says of which part, and why. PROOFS.md#retries.
 func spelled(e privacy.Event) (all, refused privacy.Event, why string) {
 	all = privacy.Map(e, func(e privacy.Event) privacy.Event {
 		r, ok := e.(privacy.Retried)
@@ -97,7 +98,8 @@ func manyKinds(e privacy.Event) (many bool) {
 	return many
 }
 
-// allowance is batches of a plan, together, such that each batch of the plan is covered by one of them. It stops behind mostKinds.
+// allowance is batches of a plan, together, such that each batch of the plan is covered by one of them. It stops behind
+// mostKinds.
 func allowance(plan privacy.Event) (kinds privacy.Composed) {
 	kinds = privacy.Composed{} // not nil: a plan without batches has an allowance of nothing
 	eachBatch(plan, func(b privacy.Event) {
@@ -127,8 +129,8 @@ func eachBatch(plan privacy.Event, visit func(privacy.Event)) {
 	}
 }
 
-// together says whether a part of a plan is one batch of several releases: a composition of releases of the whole table. Those of
-// a sample are one release.
+// together says whether a part of a plan is one batch of several releases: a composition of releases of the whole
+// table. Those of a sample are one release.
 func together(part privacy.Event) bool {
 	list, ok := part.(privacy.Composed)
 	return ok && !empty(list) && !slices.ContainsFunc(list, func(e privacy.Event) bool {
@@ -141,8 +143,8 @@ func anyCovers(kinds privacy.Composed, b privacy.Event) bool {
 	return slices.ContainsFunc(kinds, func(k privacy.Event) bool { return covers(k, b) })
 }
 
-// covers says whether b is what batch a releases, with more noise or in part: both are of all records or of samples of the same
-// rate, and each release of b has one of a's for itself that has no more noise.
+// covers says whether b is what batch a releases, with more noise or in part: both are of all records or of samples of
+// the same rate, and each release of b has one of a's for itself that has no more noise.
 func covers(a, b privacy.Event) bool {
 	rate, given := askedTogether(a)
 	ofRate, wanted := askedTogether(b)
@@ -206,8 +208,8 @@ func (p *Plan) again(e privacy.Event) bool {
 	return p.last != nil && privacy.Equal(p.last, e) && anyCovers(p.kinds, e)
 }
 
-// retry charges e, which is valid, to a plan with retries: as the plan's next batch, else as a retry of the last one. Otherwise done is false, and e may
-// still be the plan's next releases in another grouping.
+// retry charges e, which is valid, to a plan with retries: as the plan's next batch, else as a retry of the last one.
+// Otherwise done is false, and e may still be the plan's next releases in another grouping.
 func (p *Plan) retry(e privacy.Event) (done bool, err error) {
 	after := p.next.clone(p.spare)
 	if batch, more := after.batch(); more && sameReleases(batch, e) {

@@ -17,7 +17,8 @@ func (s sampling) curve() (key any, one curve, leak float64, why string) {
 		return nil, curve{}, 0, nestedSampling
 	}
 	if sum, ok := s.sum(); ok {
-		return sum, curve{divergence: sum, rests: []string{"gaussian-collapse", "poisson-replace-sum", "sampled-mixture"}}, 0, ""
+		return sum, curve{divergence: sum,
+			rests: []string{"gaussian-collapse", "poisson-replace-sum", "sampled-mixture"}}, 0, ""
 	}
 	if precision, ok := gaussianPrecision(s.of); ok && !s.swap {
 		g := sampledGaussian{s.rate, 1 / math.Sqrt(precision) * (1 - 0x1p-51)}

@@ -153,9 +153,9 @@ func (t *Tally) within(plan, e privacy.Event, exact int) error {
 	return filter.Charge(e)
 }
 
-// partOf says whether e is of the plan's releases, in their order and in any grouping. Its first exact batches leave none
-// out, but that what is asked of one part of a divided table may end early before another part is asked; behind them a run that
-// was broken may have.
+// partOf says whether e is of the plan's releases, in their order and in any grouping. Its first exact batches leave
+// none out, but that what is asked of one part of a divided table may end early before another part is asked; behind
+// them a run that was broken may have.
 func partOf(plan, e privacy.Event, exact int) error {
 	if e == nil {
 		return errors.New("no event given")

@@ -48,7 +48,8 @@ func NewTradeOff(l Loss, delta float64) (*TradeOff, error) {
 	if mark(used, l); used["approximate"] {
 		return nil, errors.New("no theorem gives μ: a release is known by one (ε, δ) only")
 	}
-	outside, err := strconv.ParseFloat(strconv.FormatFloat(delta/outsideShare, 'g', 12, 64), 64) // few digits: any number would do
+	// few digits: any number would do
+	outside, err := strconv.ParseFloat(strconv.FormatFloat(delta/outsideShare, 'g', 12, 64), 64)
 	if err != nil {
 		return nil, fmt.Errorf("μ: %w", err)
 	}
@@ -76,7 +77,8 @@ func NewTradeOff(l Loss, delta float64) (*TradeOff, error) {
 		}
 	}
 	curve := curveOf(l)
-	return tradeOffOf(curve.Delta, curve.Epsilon(outside)*(1+1e-9), outside, 100) // δ there is not above outside by rounding
+	// δ there is not above outside by rounding
+	return tradeOffOf(curve.Delta, curve.Epsilon(outside)*(1+1e-9), outside, 100)
 }
 
 // curveOf is the loss whose curve is used: of several the tightest, which is that of privacy-loss distributions.
@@ -112,7 +114,8 @@ func curveOf(l Loss) Loss {
 	return l
 }
 
-// profile is δ(ε) at all ε from a few compositions, each of which holds everywhere and is tight near its own δ; top is an ε of at most outside.
+// profile is δ(ε) at all ε from a few compositions, each of which holds everywhere and is tight near its own δ; top is
+// an ε of at most outside.
 func (l *pldLoss) profile(outside float64) (at func(epsilon float64) float64, top float64, composed int) {
 	var all [][]composition
 	least := math.Max(outside, 1e-12)
@@ -169,7 +172,8 @@ func tradeOffOf(delta func(epsilon float64) float64, top, outside float64, n int
 	t := &TradeOff{GaussianBound{Outside: outside}, hull(lines)}
 	t.corners(func(fpr, tpr float64) {
 		if tpr-outside > fpr {
-			t.Mu = math.Max(t.Mu, math.Max(quantile(tpr-outside, up)-quantile(fpr, down), quantile(tpr, up)-quantile(fpr+outside, down)))
+			t.Mu = math.Max(t.Mu,
+				math.Max(quantile(tpr-outside, up)-quantile(fpr, down), quantile(tpr, up)-quantile(fpr+outside, down)))
 		}
 	})
 	if t.Mu = t.Mu * (1 + 1e-14); math.IsInf(t.Mu, 1) {
@@ -208,8 +212,8 @@ func meet(steep, flat tradeLine) float64 {
 // at is the line's true positive rate, rounded up.
 func (l tradeLine) at(fpr float64) float64 { return (l.delta + l.slope*fpr) * (1 + 0x1p-50) }
 
-// corners visits the corners of the curve from a false positive rate of 0 to where both errors are equal; beyond is their mirror
-// image. No corner lies below the lines that meet there.
+// corners visits the corners of the curve from a false positive rate of 0 to where both errors are equal; beyond is
+// their mirror image. No corner lies below the lines that meet there.
 func (t *TradeOff) corners(visit func(fpr, tpr float64)) {
 	from := 0.0
 	for j, l := range t.lines {
@@ -278,7 +282,8 @@ func (b GaussianBound) Power(fpr float64) float64 {
 
 func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
-// quantile is where the normal distribution function is p, rounded up or down: math.Erfc errs by less than 1e-14 of itself.
+// quantile is where the normal distribution function is p, rounded up or down: math.Erfc errs by less than 1e-14 of
+// itself.
 func quantile(p float64, toward rounding) float64 {
 	switch {
 	case !(p > 0):

@@ -87,8 +87,9 @@ func (r Value) Validate() error { return Norm{C: r.C}.Validate() }
 // Weights scales to C; under an invalid rule every record weighs 0.
 func (r Value) Weights(c, bound, loss []float64) { Norm{C: r.C}.Weights(c, bound, loss) }
 
-// PerLayer scales each of a contribution's Layers parts, those of a network's layers, down to ℓ2 norm C/√Layers by itself; so
-// all of them together have a norm of at most C. Weights takes the norms of parts. C is as in Norm, and Layers at least 1.
+// PerLayer scales each of a contribution's Layers parts, those of a network's layers, down to ℓ2 norm C/√Layers by
+// itself; so all of them together have a norm of at most C. Weights takes the norms of parts. C is as in Norm, and
+// Layers at least 1.
 type PerLayer struct {
 	C      float64
 	Layers int

@@ -134,7 +134,8 @@ func rate(invalid error, epsilon float64, monotone bool, grid, sens float64) (fl
 }
 
 // start returns the rate of a choice and the highest score.
-func start(invalid error, epsilon float64, monotone bool, scores []int64, grid, sens float64) (r float64, best int64, err error) {
+func start(invalid error, epsilon float64, monotone bool, scores []int64,
+	grid, sens float64) (r float64, best int64, err error) {
 	if r, err = rate(invalid, epsilon, monotone, grid, sens); err != nil {
 		return 0, 0, err
 	}

@@ -40,8 +40,8 @@ func Grid(bound float64, dim, norm int) float64 {
 // error that averages out: which way a sum rounds depends on every record.
 func Slack(g float64, dim, norm int) float64 { return g * diagonal(dim, norm) }
 
-// OnGrid returns the sensitivity of sums of dim coordinates that are rounded to the grid g, where sens is that of the sums:
-// sens + Slack(g, dim, norm), rounded up.
+// OnGrid returns the sensitivity of sums of dim coordinates that are rounded to the grid g, where sens is that of the
+// sums: sens + Slack(g, dim, norm), rounded up.
 func OnGrid(sens, g float64, dim, norm int) float64 {
 	slack := Slack(g, dim, norm)
 	s := sens + slack

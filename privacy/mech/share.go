@@ -9,8 +9,8 @@ import (
 )
 
 // Share adds one owner's share of normal noise to its part of a sum that Owners owners make together. Its standard
-// deviation is Sigma·sens/√(Owners − Colluders), where sens is the ℓ2 sensitivity of the whole sum, so that the shares of any
-// Owners − Colluders owners add up to noise of deviation Sigma·sens (PROOFS.md, shares). Sigma is above 0 and
+// deviation is Sigma·sens/√(Owners − Colluders), where sens is the ℓ2 sensitivity of the whole sum, so that the shares
+// of any Owners − Colluders owners add up to noise of deviation Sigma·sens (PROOFS.md, shares). Sigma is above 0 and
 // finite, Colluders from 0 to Owners − 2; the zero value is invalid.
 //
 // It is no Additive: one part with one share is no release of its event, and must not leave before it is masked.
@@ -50,8 +50,9 @@ func (m Share) Check(grid, sens float64) error {
 	return err
 }
 
-// AddPart adds the share to the owner's part v of the sum, in counts of grid. Sens, in the ℓ2 norm and the unit of grid, is the
-// sensitivity of the whole sum. The errors are those of Additive's Add, and a share below eight grid steps; then v is as it was.
+// AddPart adds the share to the owner's part v of the sum, in counts of grid. Sens, in the ℓ2 norm and the unit of
+// grid, is the sensitivity of the whole sum. The errors are those of Additive's Add, and a share below eight grid
+// steps; then v is as it was.
 func (m Share) AddPart(v []int64, grid, sens float64, src *noise.Source) error {
 	scale, err := m.scale(grid, sens)
 	if err != nil {
@@ -61,8 +62,8 @@ func (m Share) AddPart(v []int64, grid, sens float64, src *noise.Source) error {
 	return nil
 }
 
-// SymmetricShare is Share for a symmetric matrix, whose noise is that of SymmetricGaussian: the deviation of a pair of equal entries
-// beside the diagonal, less by √2, is eight grid steps or more.
+// SymmetricShare is Share for a symmetric matrix, whose noise is that of SymmetricGaussian: the deviation of a pair of
+// equal entries beside the diagonal, less by √2, is eight grid steps or more.
 type SymmetricShare Share
 
 // Event is that of Share.

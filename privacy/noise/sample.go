@@ -77,7 +77,8 @@ func turn(v uint64) (cos, sin float64) {
 	w := v + 1<<61
 	x := float64(int64(w&(1<<62-1))-1<<61) * (math.Pi / (1 << 63))
 	z := x * x
-	c := 1 - z*(1./2-z*(1./24-z*(1./720-z*(1./40320-z*(1./3628800-z*(1./479001600-z*(1./87178291200-z*(1./20922789888000))))))))
+	c := 1 - z*(1./2-z*(1./24-z*(1./720-z*(1./40320-z*(1./3628800-z*(1./479001600-
+		z*(1./87178291200-z*(1./20922789888000))))))))
 	s := x - x*z*(1./6-z*(1./120-z*(1./5040-z*(1./362880-z*(1./39916800-z*(1./6227020800-z*(1./1307674368000)))))))
 
 	cb, sb := math.Float64bits(c), math.Float64bits(s)
@@ -111,20 +112,21 @@ func turn(v uint64) (cos, sin float64) {
 // infinite and the comparison false. The slow path is taken by about one pair in
 // 2⁴⁴/scale.
 //
-// Where there is a kernel for it (kern.GaussianAdd), it makes the values of eight pairs at once, of words u ≥ 2⁴⁹, so R² < 20.8, with
-// logarithms, cosines and sines from tables and short series (internal/kern/avo, logarithm and turn). Both ways prove what they
-// return, so the values are the same. The kernel's errors:
-//   - −2·ln U, in units of 2⁻⁴⁸: 1 for the missing bits of U and those of u that its conversion drops; 1.4 for the terms that the
-//     series leaves out, 2·(1/33)⁹/9 and on, and 0.8 for the last term's replacement, (1/33)⁸/256; 1.1 for all roundings, most
-//     of it 15·2⁻⁵³ of the product with 2·ln 2 and 2⁻⁴⁹ of the last sum. In all |r² − R²| < 4.4·2⁻⁴⁸ before the root is
-//     rounded.
-//   - cos and sin, in units of 2⁻⁵⁴: 0.6 for three roundings of an angle of at most π/32; 0.5 and 1.4 for the series, (π/32)¹⁰/10!
-//     and (π/32)⁹/(32·9!); 1 for the table, 2.4 for roundings. Each is within 2⁻⁵¹.
+// Where there is a kernel for it (kern.GaussianAdd), it makes the values of eight pairs at once, of words u ≥ 2⁴⁹, so
+// R² < 20.8, with logarithms, cosines and sines from tables and short series (internal/kern/avo, logarithm and turn).
+// Both ways prove what they return, so the values are the same. The kernel's errors:
+//   - −2·ln U, in units of 2⁻⁴⁸: 1 for the missing bits of U and those of u that its conversion drops; 1.4 for the
+//     terms that the series leaves out, 2·(1/33)⁹/9 and on, and 0.8 for the last term's replacement, (1/33)⁸/256;
+//     1.1 for all roundings, most of it 15·2⁻⁵³ of the product with 2·ln 2 and 2⁻⁴⁹ of the last sum. In all |r² −
+//     R²| < 4.4·2⁻⁴⁸ before the root is rounded.
+//   - cos and sin, in units of 2⁻⁵⁴: 0.6 for three roundings of an angle of at most π/32; 0.5 and 1.4 for the
+//     series, (π/32)¹⁰/10! and (π/32)⁹/(32·9!); 1 for the table, 2.4 for roundings. Each is within 2⁻⁵¹.
 //   - x = fl(fl(scale·r)·cos) has two roundings of 2⁻⁵³, and the root one.
 //
-// In all |x − scale·Z| ≤ scale·(4.4·2⁻⁴⁸/r + r·1.4·2⁻⁵¹) < scale·2⁻⁴⁵/r·(0.55 + 0.46), as r² < 20.9. The kernel uses twice
-// as much, 2⁻⁴⁴·scale/r, and does not divide: with h = fl(½ − |x−k|) and l = fl(scale·r) it takes what has h·l > scale²·2⁻⁴⁴. The
-// sign of the difference by one fused operation is right, and the factor 2 covers the roundings of h, l and scale².
+// In all |x − scale·Z| ≤ scale·(4.4·2⁻⁴⁸/r + r·1.4·2⁻⁵¹) < scale·2⁻⁴⁵/r·(0.55 + 0.46), as r² < 20.9. The kernel uses
+// twice as much, 2⁻⁴⁴·scale/r, and does not divide: with h = fl(½ − |x−k|) and l = fl(scale·r) it takes what has h·l >
+// scale²·2⁻⁴⁴. The sign of the difference by one fused operation is right, and the factor 2 covers the roundings of h,
+// l and scale².
 func (s *Source) AddGaussian(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
@@ -200,10 +202,10 @@ func (st *state) slowPair(pos, u, v uint64, scale float64) (j, k int64) {
 // sums are as for AddGaussian. Each value takes one word: a sign bit and a uniform U,
 // and is ±(−ln U).
 //
-// With expo's (e, err), |scale·e − scale·E| ≤ 0.3·scale·err and the product adds
-// 2⁻⁵³·scale·e: together less than scale·err. A kernel (kern.LaplaceRound) takes −2·ln U as AddGaussian's does, from words w with
-// 2·w ≥ 2⁴⁹ modulo 2⁶⁴. Half of its error and 2⁻⁴⁹ for the bit more that U misses are below 2.7·2⁻⁴⁸, and the product
-// adds 10.4·2⁻⁵³: it uses 2⁻⁴⁵·scale, more than twice as much.
+// With expo's (e, err), |scale·e − scale·E| ≤ 0.3·scale·err and the product adds 2⁻⁵³·scale·e: together less than
+// scale·err. A kernel (kern.LaplaceRound) takes −2·ln U as AddGaussian's does, from words w with 2·w ≥ 2⁴⁹ modulo 2⁶⁴.
+// Half of its error and 2⁻⁴⁹ for the bit more that U misses are below 2.7·2⁻⁴⁸, and the product adds 10.4·2⁻⁵³: it uses
+// 2⁻⁴⁵·scale, more than twice as much.
 func (s *Source) AddLaplace(dst []int64, scale float64) {
 	checkScale(scale)
 	if scale == 0 {
@@ -335,13 +337,14 @@ func (t Trials) exact(u *big.Int, lo, hi int64) int64 {
 // finer is how many times as fine as gaps Heads counts.
 const finer = 1 << 10
 
-// Heads appends the numbers of the coins that show heads, of n coins from 0 on, to dst: what Gap gives again and again, from the same
-// words of the stream, until there is no coin left. n is at most 2³¹ − 1.
+// Heads appends the numbers of the coins that show heads, of n coins from 0 on, to dst: what Gap gives again and again,
+// from the same words of the stream, until there is no coin left. n is at most 2³¹ − 1.
 //
-// Where there is a kernel (kern.LaplaceRound), it proves j = ⌊s·E + ½⌋ of E = −ln U and s = fl(finer/λ) for many words at once, of
-// which it takes the first 63 bits, for E < 10.4. With Gap's assumption about λ, s is finer/λ up to 1.2·2⁻⁵⁰ relatively. So
-// finer·E/λ is within ½ + 10.4·s·1.2·2⁻⁵⁰ of j, less than 1 for the s < 2⁴⁴ that a kernel proves anything for. It is then between the
-// same two multiples of finer as j, unless j is one of them: that word goes Gap's way, as a word that the kernel leaves.
+// Where there is a kernel (kern.LaplaceRound), it proves j = ⌊s·E + ½⌋ of E = −ln U and s = fl(finer/λ) for many words
+// at once, of which it takes the first 63 bits, for E < 10.4. With Gap's assumption about λ, s is finer/λ up to
+// 1.2·2⁻⁵⁰ relatively. So finer·E/λ is within ½ + 10.4·s·1.2·2⁻⁵⁰ of j, less than 1 for the s < 2⁴⁴ that a kernel
+// proves anything for. It is then between the same two multiples of finer as j, unless j is one of them: that word goes
+// Gap's way, as a word that the kernel leaves.
 func (t Trials) Heads(dst []int32, n int64, src *Source) []int32 {
 	var words [perKey]uint64
 	var at [perKey]int64

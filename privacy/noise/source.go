@@ -212,8 +212,8 @@ func (s Streams) Reset(src *Source, name string, index int) error {
 	return nil
 }
 
-// A Key stands for a stream that is drawn in several places at once: with it each draws the same. Anyone who has it knows the
-// stream, so it travels sealed (R22).
+// A Key stands for a stream that is drawn in several places at once: with it each draws the same. Anyone who has it
+// knows the stream, so it travels sealed (R22).
 type Key [32]byte
 
 // Key sets key to that of the stream for a purpose and a batch: a fresh one each time it is called, unless the streams

@@ -39,7 +39,8 @@ func (a Allocation) Check(adj privacy.Adjacency) error {
 		return err
 	}
 	if adj != privacy.AddRemove {
-		return fmt.Errorf("allocation: adjacency is %v; choose %v, as random allocation is proven for no other", adj, privacy.AddRemove)
+		return fmt.Errorf("allocation: adjacency is %v; choose %v, as random allocation is proven for no other", adj,
+			privacy.AddRemove)
 	}
 	return nil
 }

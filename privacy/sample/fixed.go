@@ -109,7 +109,8 @@ func (f Fixed) Check(adj privacy.Adjacency) error {
 		return err
 	}
 	if adj != privacy.ReplaceOne {
-		return fmt.Errorf("fixed: a batch of a fixed size has no theorem under %q, where the row count is private; choose %q", adj, privacy.ReplaceOne)
+		return fmt.Errorf("fixed: a batch of a fixed size has no theorem under %q, where the row count is private; choose %q",
+			adj, privacy.ReplaceOne)
 	}
 	return nil
 }

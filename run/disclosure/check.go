@@ -29,9 +29,11 @@ type Finding struct {
 	Skipped bool // it was not checked, and Detail says why
 }
 
-// Check compares the disclosure in a file with the run in dir and, if l is not nil, with the ledger, and checks its signature. If signer is not
-// nil, the signature must be there and of this key. The caller verifies the run itself. An error means that a file cannot be read.
-func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signer ssh.PublicKey, program Made) ([]Finding, error) {
+// Check compares the disclosure in a file with the run in dir and, if l is not nil, with the ledger, and checks its
+// signature. If signer is not nil, the signature must be there and of this key. The caller verifies the run itself. An
+// error means that a file cannot be read.
+func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signer ssh.PublicKey,
+	program Made) ([]Finding, error) {
 	d, text, err := Read(file)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,9 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 	}
 
 	if l == nil {
-		found = append(found, Finding{What: "lifetime", Holds: true, Skipped: true, Detail: "not checked: there is no ledger at hand; --ledger PLACE names one"})
+		found = append(found,
+			Finding{What: "lifetime", Holds: true, Skipped: true,
+				Detail: "not checked: there is no ledger at hand; --ledger PLACE names one"})
 	} else if err := r.checkLifetime(ctx, l, d.Facts.Lifetime, say); err != nil {
 		return nil, err
 	}
@@ -84,7 +88,9 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 	d.curve = curve
 	found = append(found, r.made(d, program), signature("signature", file, text, d.Made.Signer, signer))
 	if d.Supersedes != nil {
-		found = append(found, Finding{What: "supersedes", Holds: true, Skipped: true, Detail: "not checked: the disclosure that this one corrects is named by its hash, and not given"})
+		found = append(found,
+			Finding{What: "supersedes", Holds: true, Skipped: true,
+				Detail: "not checked: the disclosure that this one corrects is named by its hash, and not given"})
 	}
 	return append(found, checkPage(d, file, text, signer, program)...), nil
 }
@@ -99,9 +105,11 @@ func (r *finished) made(d *Document, program Made) Finding {
 		wrong = append(wrong, "at")
 	}
 	if m.Binary == "" || m.Binary != program.Binary {
-		f.Skipped, f.Detail = true, "not checked: another program than this one made it, so what it says of itself is taken as it is: version, commit, go, platform, kernels, binary, and the time of the day"
+		f.Skipped, f.Detail = true,
+			"not checked: another program than this one made it, so what it says of itself is taken as it is: version, commit, go, platform, kernels, binary, and the time of the day"
 	} else {
-		for _, x := range []struct{ name, was, is string }{{"version", m.Version, program.Version}, {"commit", m.Commit, program.Commit},
+		for _, x := range []struct{ name, was, is string }{{"version", m.Version, program.Version},
+			{"commit", m.Commit, program.Commit},
 			{"go", m.Go, program.Go}, {"platform", m.Platform, program.Platform}} {
 			if x.was != x.is {
 				wrong = append(wrong, x.name)
@@ -110,12 +118,14 @@ func (r *finished) made(d *Document, program Made) Finding {
 		f.Detail = "by this program, with its version, commit, Go and platform, and not before the day of the run; the time of the day and kernels are taken as they are"
 	}
 	if len(wrong) > 0 {
-		return Finding{What: "made", Detail: "does not fit the run, or this program, whose hash it has: " + strings.Join(wrong, ", ")}
+		return Finding{What: "made",
+			Detail: "does not fit the run, or this program, whose hash it has: " + strings.Join(wrong, ", ")}
 	}
 	return f
 }
 
-func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was Lifetime, say func(string, bool, string, ...any)) error {
+func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was Lifetime,
+	say func(string, bool, string, ...any)) error {
 	upTo := ledger.Head(was.Head)
 	again, err := r.lifetime(ctx, l, &upTo)
 	var broken *ledger.ChainError
@@ -140,18 +150,21 @@ func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was Life
 		return err
 	}
 	since := "nothing changed since"
-	if runs, accesses := len(now.Runs)-len(was.Runs), len(now.Unprotected)-len(was.Unprotected); runs > 0 || accesses > 0 || !reflect.DeepEqual(now.Total, was.Total) {
+	if runs, accesses := len(now.Runs)-len(was.Runs), len(now.Unprotected)-len(was.Unprotected); runs > 0 ||
+		accesses > 0 || !reflect.DeepEqual(now.Total, was.Total) {
 		since = fmt.Sprintf("since then the ledger has recorded %d more runs and %d more accesses without protection on this dataset; make a new disclosure to state them", runs, accesses)
 	}
 	say("lifetime", true, "as %s has it up to entry %d; %s", l.Where(), upTo.Seq, since)
 	return nil
 }
 
-// tolerate takes from a disclosure of another version or platform what may differ between versions: prose, and last digits.
+// tolerate takes from a disclosure of another version or platform what may differ between versions: prose, and last
+// digits.
 func tolerate(again, was *Facts) {
 	again.NotCovered = was.NotCovered
 	p, q := &again.Protection, &was.Protection
-	p.Neighbors, p.TrustModel, p.Trusted, p.Adversary, p.Outcome = q.Neighbors, q.TrustModel, q.Trusted, q.Adversary, q.Outcome
+	p.Neighbors, p.TrustModel, p.Trusted, p.Adversary, p.Outcome = q.Neighbors, q.TrustModel, q.Trusted, q.Adversary,
+		q.Outcome
 	g, h := &again.Guarantee, &was.Guarantee
 	g.Words, g.Noise, g.Sampling, g.Theorems, g.NoGDP = h.Words, h.Noise, h.Sampling, h.Theorems, h.NoGDP
 	if len(g.Released) == len(h.Released) {
@@ -167,7 +180,8 @@ func tolerate(again, was *Facts) {
 	near(&g.PlanEpsilon, h.PlanEpsilon)
 	if s, t := g.Shares, h.Shares; s != nil && t != nil {
 		s.Against, s.AgainstAll, s.Trusted = t.Against, t.AgainstAll, t.Trusted
-		if s.EpsilonAlone != nil && t.EpsilonAlone != nil && *s.EpsilonAlone >= *t.EpsilonAlone*(1-1e-9) { // a guarantee: no less is said
+		// a guarantee: no less is said
+		if s.EpsilonAlone != nil && t.EpsilonAlone != nil && *s.EpsilonAlone >= *t.EpsilonAlone*(1-1e-9) {
 			near(s.EpsilonAlone, *t.EpsilonAlone)
 		}
 	}
@@ -211,8 +225,8 @@ func differing(a, b any) ([]string, error) {
 	return list, nil
 }
 
-// checkPage checks the page beside the file, if one is there: that it is the file's, and its signature where it has one, or the file says that it was
-// signed.
+// checkPage checks the page beside the file, if one is there: that it is the file's, and its signature where it has
+// one, or the file says that it was signed.
 func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, program Made) []Finding {
 	name := PageOf(file)
 	shown, err := readfile.All(name, readfile.Page)
@@ -226,9 +240,11 @@ func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, prog
 		f.Holds, f.Detail = false, err.Error()
 	case bytes.Equal(shown, again):
 	case d.Made.Binary != "" && d.Made.Binary == program.Binary:
-		f.Holds, f.Detail = false, filepath.Base(name)+" is not the page that this program, which made it, makes of "+filepath.Base(file)
+		f.Holds, f.Detail = false,
+			filepath.Base(name)+" is not the page that this program, which made it, makes of "+filepath.Base(file)
 	default:
-		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: %s is not the page that this program makes of %s; it was changed, or another build made it", filepath.Base(name), filepath.Base(file))
+		f.Skipped, f.Detail = true,
+			fmt.Sprintf("not checked: %s is not the page that this program makes of %s; it was changed, or another build made it", filepath.Base(name), filepath.Base(file))
 	}
 	if _, err := readfile.All(name+SignatureSuffix, readfile.Short); errors.Is(err, fs.ErrNotExist) {
 		if d.Made.Signer == "" {
@@ -239,16 +255,21 @@ func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, prog
 	return []Finding{f, signature("signature", name, shown, d.Made.Signer, signer)}
 }
 
-// signature checks that of a file. A key that must have signed is given by its fingerprint in the disclosure, by the caller, or both.
+// signature checks that of a file. A key that must have signed is given by its fingerprint in the disclosure, by the
+// caller, or both.
 func signature(what, file string, text []byte, named string, signer ssh.PublicKey) Finding {
 	armored, err := readfile.All(file+SignatureSuffix, readfile.Short)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && named != "":
-		return Finding{What: what, Detail: fmt.Sprintf("%s is not there, and the disclosure says that key %s signed it", filepath.Base(file)+SignatureSuffix, named)}
+		return Finding{What: what,
+			Detail: fmt.Sprintf("%s is not there, and the disclosure says that key %s signed it",
+				filepath.Base(file)+SignatureSuffix, named)}
 	case errors.Is(err, fs.ErrNotExist) && signer == nil:
-		return Finding{What: what, Holds: true, Skipped: true, Detail: "not checked: " + filepath.Base(file) + " is not signed, so nothing shows who made it"}
+		return Finding{What: what, Holds: true, Skipped: true,
+			Detail: "not checked: " + filepath.Base(file) + " is not signed, so nothing shows who made it"}
 	case errors.Is(err, fs.ErrNotExist):
-		return Finding{What: what, Detail: fmt.Sprintf("%s is not there, and --signer asks for it", filepath.Base(file)+SignatureSuffix)}
+		return Finding{What: what,
+			Detail: fmt.Sprintf("%s is not there, and --signer asks for it", filepath.Base(file)+SignatureSuffix)}
 	case err != nil:
 		return Finding{What: what, Detail: err.Error()}
 	}
@@ -257,13 +278,20 @@ func signature(what, file string, text []byte, named string, signer ssh.PublicKe
 	case err != nil:
 		return Finding{What: what, Detail: fmt.Sprintf("%s: %v", filepath.Base(file)+SignatureSuffix, err)}
 	case named != "" && ssh.FingerprintSHA256(key) != named:
-		return Finding{What: what, Detail: fmt.Sprintf("%s is signed by key %s, and the disclosure says by %s", filepath.Base(file), ssh.FingerprintSHA256(key), named)}
+		return Finding{What: what,
+			Detail: fmt.Sprintf("%s is signed by key %s, and the disclosure says by %s", filepath.Base(file),
+				ssh.FingerprintSHA256(key), named)}
 	case signer != nil && !bytes.Equal(key.Marshal(), signer.Marshal()):
-		return Finding{What: what, Detail: fmt.Sprintf("%s is signed by key %s, not by %s", filepath.Base(file), ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(signer))}
+		return Finding{What: what,
+			Detail: fmt.Sprintf("%s is signed by key %s, not by %s", filepath.Base(file), ssh.FingerprintSHA256(key),
+				ssh.FingerprintSHA256(signer))}
 	case signer != nil:
-		return Finding{What: what, Holds: true, Detail: fmt.Sprintf("%s is signed by key %s", filepath.Base(file), ssh.FingerprintSHA256(key))}
+		return Finding{What: what, Holds: true,
+			Detail: fmt.Sprintf("%s is signed by key %s", filepath.Base(file), ssh.FingerprintSHA256(key))}
 	}
-	return Finding{What: what, Holds: true, Detail: fmt.Sprintf("%s is signed by key %s; whose it is, --signer KEY.pub compares", filepath.Base(file), ssh.FingerprintSHA256(key))}
+	return Finding{What: what, Holds: true,
+		Detail: fmt.Sprintf("%s is signed by key %s; whose it is, --signer KEY.pub compares", filepath.Base(file),
+			ssh.FingerprintSHA256(key))}
 }
 
 // PageOf is the page beside the file of a disclosure.

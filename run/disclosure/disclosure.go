@@ -1,9 +1,11 @@
-// Package disclosure writes what a privacy officer signs: disclosure.json and a page to print. It says whom a run protects against
-// whom, what the run and the whole life of its dataset cost, what is not covered, and what people stated about purpose and data.
+// Package disclosure writes what a privacy officer signs: disclosure.json and a page to print. It says whom a run
+// protects against whom, what the run and the whole life of its dataset cost, what is not covered, and what people
+// stated about purpose and data.
 //
-// The facts of a disclosure follow from the run directory and the ledger. [Check] computes them again, at the ledger's entry that the
-// disclosure names, and compares. What people stated follows from nothing: it is taken from the run's spec, or from one that was given
-// later, and marked as theirs. The published JSON Schema is docs/disclosure.schema.json.
+// The facts of a disclosure follow from the run directory and the ledger. [Check] computes them again, at the ledger's
+// entry that the disclosure names, and compares. What people stated follows from nothing: it is taken from the run's
+// spec, or from one that was given later, and marked as theirs. The published JSON Schema is
+// docs/disclosure.schema.json.
 package disclosure
 
 import (
@@ -109,11 +111,13 @@ type Guarantee struct {
 	Attacks      []account.Attack `json:"attacks,omitempty"` // points of the trade-off curve, rounded up
 }
 
-// Shares say against whom the guarantee is where owners of a network share the noise, and what it is against the others.
+// Shares say against whom the guarantee is where owners of a network share the noise, and what it is against the
+// others.
 type Shares struct {
-	Owners       int      `json:"owners"`
-	Colluders    int      `json:"colluders"` // of the other owners
-	Retries      int      `json:"retries"`   // attempts that could be given up; those that were not needed give nothing back
+	Owners    int `json:"owners"`
+	Colluders int `json:"colluders"` // of the other owners
+	// attempts that could be given up; those that were not needed give nothing back
+	Retries      int      `json:"retries"`
 	Against      string   `json:"against"`
 	AgainstAll   string   `json:"against_all"`   // those against whom EpsilonAlone holds, at the same δ
 	EpsilonAlone *float64 `json:"epsilon_alone"` // rounded up; null: no finite ε is proven
@@ -148,12 +152,13 @@ type Lifetime struct {
 	Why      string       `json:"why,omitempty"`
 	Words    string       `json:"words"`
 	// What Total assumes where owners share the noise of runs.
-	Sharing     *ledger.Sharing `json:"sharing,omitempty"`
-	Budget      *ledger.Caps    `json:"budget"` // that is set now; null: none is, so later runs are recorded and not refused
-	Since       string          `json:"since"`  // the day the dataset entered the ledger; accesses before are not recorded
-	Runs        []LedgerRun     `json:"runs"`   // all, in the order of their reservations, this one among them
-	Unprotected []Access        `json:"unprotected"`
-	Restored    []string        `json:"restored,omitempty"`
+	Sharing *ledger.Sharing `json:"sharing,omitempty"`
+	// that is set now; null: none is, so later runs are recorded and not refused
+	Budget      *ledger.Caps `json:"budget"`
+	Since       string       `json:"since"` // the day the dataset entered the ledger; accesses before are not recorded
+	Runs        []LedgerRun  `json:"runs"`  // all, in the order of their reservations, this one among them
+	Unprotected []Access     `json:"unprotected"`
+	Restored    []string     `json:"restored,omitempty"`
 }
 
 // Head is an entry of the ledger.
@@ -225,7 +230,8 @@ type Made struct {
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`
 	Binary   string `json:"binary,omitempty"` // SHA-256 of the program
-	Signer   string `json:"signer,omitempty"` // fingerprint of the key that signs the file and its page; empty: none did when it was made
+	// fingerprint of the key that signs the file and its page; empty: none did when it was made
+	Signer string `json:"signer,omitempty"`
 }
 
 // Superseded is the disclosure that another one corrects.
@@ -256,7 +262,8 @@ func (e *InputError) Unwrap() error { return e.Err }
 
 func inputError(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
 
-// Make makes the disclosure of the finished run in dir, by a ledger up to its last entry. The caller has verified the run.
+// Make makes the disclosure of the finished run in dir, by a ledger up to its last entry. The caller has verified the
+// run.
 func Make(ctx context.Context, dir string, l *ledger.Ledger, o Options) (*Document, error) {
 	r, err := read(dir)
 	if err != nil {
@@ -278,7 +285,8 @@ func Make(ctx context.Context, dir string, l *ledger.Ledger, o Options) (*Docume
 			return nil, err
 		}
 		if old.Facts.Run.ID != r.info.ID {
-			return nil, inputError("--supersedes: %s is the disclosure of run %s; give one of run %s", o.Supersedes, old.Facts.Run.ID, r.info.ID)
+			return nil, inputError("--supersedes: %s is the disclosure of run %s; give one of run %s", o.Supersedes,
+				old.Facts.Run.ID, r.info.ID)
 		}
 		d.Supersedes = &Superseded{SHA256: sum(text), At: old.Made.At}
 	}
@@ -358,7 +366,8 @@ func (r *finished) facts() (f Facts, curve template.HTML, err error) {
 	if err := json.Unmarshal(i.Model, &model); err != nil {
 		return f, "", inputError("%s: model: %w", runlog.InfoFile, err)
 	}
-	f.Run = Run{ID: i.ID, Dataset: i.Dataset, Started: day(i.Started), Finished: day(*i.Finished), Outcome: i.Result.Outcome, Model: model.Name, Method: i.Method,
+	f.Run = Run{ID: i.ID, Dataset: i.Dataset, Started: day(i.Started), Finished: day(*i.Finished),
+		Outcome: i.Result.Outcome, Model: model.Name, Method: i.Method,
 		Version: i.Version, Build: i.Build, Go: i.Go, Platform: i.Platform, Kernels: i.Kernels}
 	f.Protection = protection(i)
 	if f.Guarantee, curve, err = r.guarantee(); err != nil {
@@ -368,7 +377,8 @@ func (r *finished) facts() (f Facts, curve template.HTML, err error) {
 		f.NotCovered = append(f.NotCovered, NotCovered{n.Name, n.Value})
 	}
 	f.Utility = utility(i)
-	f.Public = Public{Assumptions: list(i.Assumptions), Asserted: list(report.Asserted(i.Assertions)), Columns: columns(r.schema)}
+	f.Public = Public{Assumptions: list(i.Assumptions), Asserted: list(report.Asserted(i.Assertions)),
+		Columns: columns(r.schema)}
 	f.Fingerprints, err = r.fingerprints()
 	return f, curve, err
 }
@@ -380,7 +390,8 @@ func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 func protection(i *runlog.Info) Protection {
 	p := Protection{Unit: i.Unit, UnitRows: i.UnitRows, Whom: "any one " + i.Whom(), Relation: i.Budget.Adjacency.String(),
-		Neighbors:  fmt.Sprintf("two tables, of which one has one %s more than the other; how many there are is private", i.Unit),
+		Neighbors: fmt.Sprintf("two tables, of which one has one %s more than the other; how many there are is private",
+			i.Unit),
 		TrustModel: "central: one operator has the rows and releases only noisy results",
 		Trusted:    "the operator, the machine during the run, and everyone who can read the table or the ledger",
 		Adversary:  "anyone who sees all that was released and knows the schema, the settings, the program and every other record, with any amount of computing time; not someone who sees the machine during the run",
@@ -395,7 +406,9 @@ func protection(i *runlog.Info) Protection {
 	if s := i.Shares(); s != nil {
 		p.TrustModel = fmt.Sprintf("shared: each of %d owners has its own rows, adds its share of the noise to its sum, and masks it; only the sum of all owners can be read", s.Owners)
 		p.Trusted += ". " + text.Trust(s.Owners, s.Colluders)
-		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " + strings.Replace(p.Adversary, "any amount of computing time", "any amount of computing time, short of breaking the masks", 1)
+		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " +
+			strings.Replace(p.Adversary, "any amount of computing time",
+				"any amount of computing time, short of breaking the masks", 1)
 	}
 	if i.Search != nil {
 		p.Outcome = "what the search released: which candidate won, its score and its model"
@@ -437,7 +450,8 @@ func (r *finished) guarantee() (g Guarantee, curve template.HTML, err error) {
 		Words: fmt.Sprintf("%s changes the probability of any set of outcomes by %s", verb, report.Change(b))}
 	if s := r.info.Shares(); s != nil {
 		g.Words += fmt.Sprintf(", against %s, while masks hold", text.Against(s.Colluders))
-		g.Shares = &Shares{Owners: s.Owners, Colluders: s.Colluders, Retries: s.Retries, Against: text.Against(s.Colluders) + ", while masks hold",
+		g.Shares = &Shares{Owners: s.Owners, Colluders: s.Colluders, Retries: s.Retries,
+			Against:    text.Against(s.Colluders) + ", while masks hold",
 			AgainstAll: text.AgainstAll, Trusted: text.Trust(s.Owners, s.Colluders)}
 		if s.Alone != nil {
 			g.Shares.EpsilonAlone = new(up(*s.Alone))
@@ -481,7 +495,9 @@ func utility(i *runlog.Info) []Figure {
 	if p := i.Result.Private; p != nil {
 		figure := func(name string, f *runlog.Figure) {
 			if f != nil && f.Value != nil {
-				add(name, f.Value, fmt.Sprintf("protected rows, from noisy counts that were charged; %g %% interval from %.4g to %.4g", 100*p.Level, f.Low, f.High), true)
+				add(name, f.Value,
+					fmt.Sprintf("protected rows, from noisy counts that were charged; %g %% interval from %.4g to %.4g", 100*p.Level,
+						f.Low, f.High), true)
 			}
 		}
 		figure("accuracy", p.Accuracy)
@@ -542,14 +558,16 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 	if err != nil {
 		return t, err
 	}
-	t = Lifetime{Head: Head(h.Head), Currency: h.Facts.Currency, Total: h.Total, Why: h.Why, Budget: h.Facts.Budget, Since: day(h.Facts.Created), Runs: []LedgerRun{}, Unprotected: []Access{}}
+	t = Lifetime{Head: Head(h.Head), Currency: h.Facts.Currency, Total: h.Total, Why: h.Why, Budget: h.Facts.Budget,
+		Since: day(h.Facts.Created), Runs: []LedgerRun{}, Unprotected: []Access{}}
 	mine := false
 	for _, run := range h.Runs {
 		mine = mine || run.ID == r.info.ID
 		t.Runs = append(t.Runs, LedgerRun{run.ID, day(run.Reserved), run.Caps.Epsilon, run.Caps.Delta, run.Shares})
 	}
 	if !mine {
-		return t, inputError("%s has no reservation of run %s up to entry %d; name the ledger of the run by --ledger", l.Where(), r.info.ID, h.Head.Seq)
+		return t, inputError("%s has no reservation of run %s up to entry %d; name the ledger of the run by --ledger",
+			l.Where(), r.info.ID, h.Head.Seq)
 	}
 	for i, a := range h.Unprotected {
 		t.Unprotected = append(t.Unprotected, Access{day(a.Since), a.Run, a.Why, i < h.Earlier})

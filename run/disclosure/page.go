@@ -43,7 +43,8 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 		Attack  *attack
 		MadeAt  string
 		SHA256  string
-	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At), Style: template.CSS(report.Style()), Plot: d.curve, SHA256: sum(file)}
+	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At),
+		Style: template.CSS(report.Style()), Plot: d.curve, SHA256: sum(file)}
 	for _, s := range d.Statements.Stated.List() {
 		v.Stated = append(v.Stated, stated{s.Title, s.Text, s.Name == "operator" || s.Name == "reviewer"})
 	}

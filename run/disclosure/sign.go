@@ -35,7 +35,8 @@ type sshSignature struct {
 
 func signedText(text []byte) []byte {
 	sum := sha256.Sum256(text)
-	return append([]byte(sshMagic), ssh.Marshal(sshSigned{Namespace: sshNamespace, Hash: "sha256", Sum: string(sum[:])})...)
+	return append([]byte(sshMagic),
+		ssh.Marshal(sshSigned{Namespace: sshNamespace, Hash: "sha256", Sum: string(sum[:])})...)
 }
 
 // ReadKey reads an Ed25519 private key in the format of OpenSSH, without a passphrase.
@@ -52,7 +53,8 @@ func ReadKey(path string) (ssh.Signer, error) {
 	case err != nil:
 		return nil, inputError("--sign %s: found no private key of OpenSSH; give an Ed25519 key, as `ssh-keygen -t ed25519` makes it", path)
 	case key.PublicKey().Type() != ssh.KeyAlgoED25519:
-		return nil, inputError("--sign %s: found a key of type %s; give one of type %s", path, key.PublicKey().Type(), ssh.KeyAlgoED25519)
+		return nil, inputError("--sign %s: found a key of type %s; give one of type %s", path, key.PublicKey().Type(),
+			ssh.KeyAlgoED25519)
 	}
 	return key, nil
 }
@@ -63,7 +65,9 @@ func Sign(key ssh.Signer, text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	blob := append([]byte(sshMagic), ssh.Marshal(sshSignature{Version: 1, Key: string(key.PublicKey().Marshal()), Namespace: sshNamespace, Hash: "sha256", Signature: string(ssh.Marshal(s))})...)
+	blob := append([]byte(sshMagic),
+		ssh.Marshal(sshSignature{Version: 1, Key: string(key.PublicKey().Marshal()), Namespace: sshNamespace, Hash: "sha256",
+			Signature: string(ssh.Marshal(s))})...)
 	var b bytes.Buffer
 	line := base64.StdEncoding.EncodeToString(blob)
 	fmt.Fprintf(&b, "-----BEGIN %s-----\n", sshArmor)

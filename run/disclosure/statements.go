@@ -15,7 +15,8 @@ const NotStated = "not stated"
 
 // Where statements come from.
 const (
-	FromRun   = "run"   // the spec and the schema of the run: they were written before its first access, and its seal covers them
+	// the spec and the schema of the run: they were written before its first access, and its seal covers them
+	FromRun   = "run"
 	FromLater = "later" // a spec that was given when the disclosure was made
 )
 

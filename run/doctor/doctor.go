@@ -46,7 +46,8 @@ type Report struct {
 
 // Examine examines the machine, the directory for runs and the ledger.
 func Examine(ctx context.Context, dir, where string) *Report {
-	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineState(), examineLedger(ctx, where)}, Well}
+	r := &Report{[]Examination{examineRandomness(), examineKernels(), examineDisk(dir), examineState(),
+		examineLedger(ctx, where)}, Well}
 	for i, e := range r.Examinations {
 		r.Examinations[i].Detail = redact.Text(e.Detail)
 		if e.Verdict == Broken || e.Verdict == Doubtful && r.Verdict == Well {
@@ -61,7 +62,9 @@ func (r *Report) Text(w io.Writer) {
 	for _, e := range r.Examinations {
 		fmt.Fprintf(w, "%-11s %-9s %s\n", e.What, e.Verdict, e.Detail)
 	}
-	fmt.Fprintf(w, "\n%s\n", map[string]string{Well: "All is well.", Doubtful: "Runs work; see what is doubtful.", Broken: "Do not run Sotto here before what is broken is repaired."}[r.Verdict])
+	fmt.Fprintf(w, "\n%s\n",
+		map[string]string{Well: "All is well.", Doubtful: "Runs work; see what is doubtful.",
+			Broken: "Do not run Sotto here before what is broken is repaired."}[r.Verdict])
 }
 
 // Err counts what is broken.
@@ -160,7 +163,8 @@ func examineDisk(dir string) Examination {
 		return fail(err)
 	}
 	unlock()
-	e.Verdict, e.Detail = Well, fmt.Sprintf("%s can be written and locked; a sync takes %v", dir, best.Round(10*time.Microsecond))
+	e.Verdict, e.Detail = Well,
+		fmt.Sprintf("%s can be written and locked; a sync takes %v", dir, best.Round(10*time.Microsecond))
 	free, known := freeBytes(own)
 	if known {
 		e.Detail += fmt.Sprintf("; %.1f GB are free", float64(free)/1e9)
@@ -193,14 +197,16 @@ func tryDir(dir string) error {
 	return os.Remove(own)
 }
 
-// examineState tries the directory of what is known of this user's ledgers and tables. Without it a fit warns, and goes on.
+// examineState tries the directory of what is known of this user's ledgers and tables. Without it a fit warns, and goes
+// on.
 func examineState() Examination {
 	dir, err := state.Dir()
 	if err != nil {
 		return Examination{"state", Doubtful, err.Error()}
 	}
 	if err := tryDir(dir); err != nil {
-		return Examination{"state", Doubtful, fmt.Sprintf("%s cannot be made or written (%v), so a replaced ledger or a table under another name would not be noticed; set XDG_STATE_HOME", dir, err)}
+		return Examination{"state", Doubtful,
+			fmt.Sprintf("%s cannot be made or written (%v), so a replaced ledger or a table under another name would not be noticed; set XDG_STATE_HOME", dir, err)}
 	}
 	return Examination{"state", Well, dir + " can be written"}
 }
@@ -234,8 +240,8 @@ func examineLedger(ctx context.Context, where string) Examination {
 	return Examination{e.What, Well, fmt.Sprintf("%s: %s entries, the chain holds", l.Where(), chart.Integer(n))}
 }
 
-// tryLedger tries what a fit needs of a ledger's file: to write it, and to make files beside it. Only the user's own ledger has a directory
-// that a fit makes.
+// tryLedger tries what a fit needs of a ledger's file: to write it, and to make files beside it. Only the user's own
+// ledger has a directory that a fit makes.
 func tryLedger(path string, own, missing bool) error {
 	dir := filepath.Dir(path)
 	if !own {

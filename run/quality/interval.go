@@ -8,11 +8,11 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Intervals. A figure is a ratio A/B of sums over the population, of which noisy sums over a sample are known. The interval has each m at
-// which A − m·B is no further from 0 than z times its standard deviation, that of the noise and of the sample together (the test of
-// Fieller and, without noise, of Wilson). It does not divide by B, so it holds for small B too: there it
-// grows to all that the figure can be. What the deviation needs of the sample is computed from noisy numbers, so it is taken at the
-// upper end of its own noise.
+// Intervals. A figure is a ratio A/B of sums over the population, of which noisy sums over a sample are known. The
+// interval has each m at which A − m·B is no further from 0 than z times its standard deviation, that of the noise and
+// of the sample together (the test of Fieller and, without noise, of Wilson). It does not divide by B, so it holds for
+// small B too: there it grows to all that the figure can be. What the deviation needs of the sample is computed from
+// noisy numbers, so it is taken at the upper end of its own noise.
 
 // level is the confidence of an interval, at z standard deviations; zHalf is for two that hold together.
 const (
@@ -109,15 +109,15 @@ type grid struct {
 	ties   []tied
 }
 
-// A tied block of cells, from and up to a number, was brought to a total. Its noise has the covariance I − J·less, in units of a cell's
-// variance.
+// A tied block of cells, from and up to a number, was brought to a total. Its noise has the covariance I − J·less, in
+// units of a cell's variance.
 type tied struct {
 	from, to int
 	less     float64
 }
 
-// tie brings a block of m cells to the least squares estimate given one more noisy number, of all its records, whose noise has r times
-// the variance of a cell's: each cell takes the part 1/(m+r) of the difference.
+// tie brings a block of m cells to the least squares estimate given one more noisy number, of all its records, whose
+// noise has r times the variance of a cell's: each cell takes the part 1/(m+r) of the difference.
 func (g *grid) tie(from, to int, total, noise float64) {
 	t := tied{from, to, 1 / (float64(to-from) + noise*noise/(g.noise*g.noise))}
 	for _, c := range g.counts[from:to] {
@@ -167,7 +167,8 @@ func (g *grid) mean(v []float64) runlog.Figure {
 		spread[i] = (x-m)*(x-m) - variance
 	}
 	variance = atMost(variance+z*math.Sqrt(g.covariance(spread, spread))/n, (m-least)*(most-m))
-	low, high, ok := ratio(sum, n, z, g.covariance(v, v)+(n+z*deviation)*variance, -2*g.covariance(v, ones), g.covariance(ones, ones))
+	low, high, ok := ratio(sum, n, z, g.covariance(v, v)+(n+z*deviation)*variance, -2*g.covariance(v, ones),
+		g.covariance(ones, ones))
 	if !ok {
 		return unknown(least, most)
 	}
@@ -186,8 +187,9 @@ func between(below, above runlog.Figure) runlog.Figure {
 	return runlog.Figure{Value: &value, Low: below.Low, High: above.High}
 }
 
-// auc is the probability that a record of the second class has a higher score than one of the first, from records in bins of the score,
-// first those of the first class. Pairs within a bin count half in the value; the interval has them count nothing and all.
+// auc is the probability that a record of the second class has a higher score than one of the first, from records in
+// bins of the score, first those of the first class. Pairs within a bin count half in the value; the interval has them
+// count nothing and all.
 func (g *grid) auc() runlog.Figure {
 	bins := len(g.counts) / 2
 	first, second := g.counts[:bins], g.counts[bins:]
@@ -198,11 +200,13 @@ func (g *grid) auc() runlog.Figure {
 		n += second[k]
 		inFirst[k], inSecond[bins+k] = 1, 1
 	}
-	if few(m, fewestPairs/fewest*math.Sqrt(g.covariance(inFirst, inFirst))) || few(n, fewestPairs/fewest*math.Sqrt(g.covariance(inSecond, inSecond))) {
+	if few(m, fewestPairs/fewest*math.Sqrt(g.covariance(inFirst, inFirst))) ||
+		few(n, fewestPairs/fewest*math.Sqrt(g.covariance(inSecond, inSecond))) {
 		return unknown(0, 1)
 	}
 	at := func(ties float64) (value, deviation float64) {
-		// Of a record of the second class, the share of the first that is below it; of one of the first, that of the second above.
+		// Of a record of the second class, the share of the first that is below it; of one of the first, that of the second
+		// above.
 		wins := make([]float64, 2*bins)
 		below, above := 0.0, 0.0
 		for k := range first {
@@ -237,8 +241,8 @@ func (g *grid) auc() runlog.Figure {
 	return known(value, low-z*down, high+z*up, 0, 1)
 }
 
-// fewestPairs is how many standard deviations of its noise the number of records of each class must be for an AUC, which is a ratio
-// of products.
+// fewestPairs is how many standard deviations of its noise the number of records of each class must be for an AUC,
+// which is a ratio of products.
 const fewestPairs = 5.0
 
 // sums are noisy sums of errors, as oracle.ErrorSums has them.
@@ -249,8 +253,8 @@ type sums struct {
 
 func (s *sums) count() runlog.Figure { return records(s.a[0], s.noise[0]) }
 
-// moment is the mean of figures between 0 and 1 whose sum is number i and whose squares' is number j, at that many standard
-// deviations.
+// moment is the mean of figures between 0 and 1 whose sum is number i and whose squares' is number j, at that many
+// standard deviations.
 func (s *sums) moment(i, j int, z float64) (low, high float64, ok bool) {
 	n := s.a[0]
 	if few(n, s.noise[0]) {
@@ -286,7 +290,8 @@ func (s *sums) rmse() runlog.Figure {
 // leastR2 is what a lower R² counts as.
 const leastR2 = -1
 
-// r2 is 1 less the mean squared error over the variance of the labels. The interval is of the ends of both, which hold together.
+// r2 is 1 less the mean squared error over the variance of the labels. The interval is of the ends of both, which hold
+// together.
 func (s *sums) r2() runlog.Figure {
 	all := unknown(leastR2, 1)
 	low, high, ok := s.moment(2, 3, zHalf)
@@ -299,7 +304,8 @@ func (s *sums) r2() runlog.Figure {
 	variance := second - m*m
 	noise := func(k int, factor float64) float64 { return factor * factor * s.noise[k] * s.noise[k] }
 	noisy := noise(5, 1) + noise(4, 2*m) + noise(0, 2*m*m-second)
-	// Of (u − m)², which is between 0 and most; the variance that a sample shows is below its own by the square of the mean's error.
+	// Of (u − m)², which is between 0 and most; the variance that a sample shows is below its own by the square of the
+	// mean's error.
 	most := max(m, 1-m) * max(m, 1-m)
 	upper := atMost(variance+zHalf*math.Sqrt(noisy)/n, 0.25)
 	width := zHalf * math.Sqrt(noisy/(n*n)+atMost(upper*(most-upper), most*most/4)/n)

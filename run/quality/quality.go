@@ -1,8 +1,9 @@
-// Package quality computes private figures of how well a model predicts: accuracy, recall, precision, AUC, log loss and a
-// calibration curve, or the errors of a regression, each with an interval, for all records and by the levels of a public column.
+// Package quality computes private figures of how well a model predicts: accuracy, recall, precision, AUC, log loss and
+// a calibration curve, or the errors of a regression, each with an interval, for all records and by the levels of a
+// public column.
 //
-// A Plan says which scores are asked of the private oracle (oracle.Score), and so what they cost. Figures follow from the noisy
-// numbers alone: the package sees no rows, and computing costs nothing more.
+// A Plan says which scores are asked of the private oracle (oracle.Score), and so what they cost. Figures follow from
+// the noisy numbers alone: the package sees no rows, and computing costs nothing more.
 package quality
 
 import (
@@ -22,8 +23,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Of the bins of a predicted probability: they end at the log-odds ±reach, where it is .0025 and .9975. Between, 24 are half a unit
-// wide; of many rows, twice as many half as wide, as then the widths of bins are more than the noise of their numbers.
+// Of the bins of a predicted probability: they end at the log-odds ±reach, where it is .0025 and .9975. Between, 24 are
+// half a unit wide; of many rows, twice as many half as wide, as then the widths of bins are more than the noise of
+// their numbers.
 const (
 	reach    = 6
 	bins     = 12
@@ -50,8 +52,8 @@ type Plan struct {
 	Adjacency     privacy.Adjacency `json:"adjacency"`
 	By            string            `json:"by,omitempty"`
 	Levels        []string          `json:"levels,omitempty"`
-	// Scores are the queries: of classes the records by true and predicted class, then, but where more than two classes have no
-	// probabilities, the bins; of a numeric label the errors. Last come the first again, by levels.
+	// Scores are the queries: of classes the records by true and predicted class, then, but where more than two classes
+	// have no probabilities, the bins; of a numeric label the errors. Last come the first again, by levels.
 	Scores []oracle.Score `json:"scores"`
 }
 
@@ -144,7 +146,8 @@ func (p Plan) Event() privacy.Event {
 	return oracle.Public{Adjacency: p.Adjacency}.Cost(sample.Full{}, p.Queries())
 }
 
-// Ask asks for the scores at the parameters w, in one batch. The oracle's facts have the classes and the adjacency of the plan.
+// Ask asks for the scores at the parameters w, in one batch. The oracle's facts have the classes and the adjacency of
+// the plan.
 func (p Plan) Ask(ctx context.Context, o oracle.Oracle, w []float64) ([][]float64, error) {
 	b, err := o.Batch(ctx, sample.Full{}, p.Queries()...)
 	if err != nil {
@@ -165,7 +168,8 @@ func (p Plan) Answers(b oracle.Batch, w []float64) (answers [][]float64, err err
 	return answers, nil
 }
 
-// Check says what is wrong with a plan that was read from a file: other scores than those of New, from which no figures follow.
+// Check says what is wrong with a plan that was read from a file: other scores than those of New, from which no figures
+// follow.
 func (p Plan) Check() error {
 	if len(p.Scores) == 0 {
 		return errors.New("scores: found none")
@@ -181,7 +185,9 @@ func (p Plan) Check() error {
 		case len(p.Classes) == 1:
 			return bad(i, "one class; a numeric label has none, others have two or more")
 		case split && (i == 0 || q.Group.Count != len(p.Levels) || q.Group.Count == 0):
-			return bad(i, fmt.Sprintf("%d levels; expected, behind a score of all records, one by the %d levels of the plan", q.Group.Count, len(p.Levels)))
+			return bad(i,
+				fmt.Sprintf("%d levels; expected, behind a score of all records, one by the %d levels of the plan", q.Group.Count,
+					len(p.Levels)))
 		case !split && q.Group != (oracle.Levels{}):
 			return bad(i, "levels; expected those of the plan's column, in the last score")
 		case q.Bins > 0 && (i == 0 || split):
@@ -214,7 +220,8 @@ func (p Plan) Figures(answers [][]float64) (*runlog.Private, error) {
 		f.Records, f.MAE, f.RMSE, f.R2, f.Error = e.Records, e.MAE, e.RMSE, e.R2, &first.Error
 	} else {
 		c := p.confusion(answers[0], noise(0))
-		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k), rounded(noise(0))
+		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k),
+			rounded(noise(0))
 	}
 	if i := slices.IndexFunc(p.Scores, func(q oracle.Score) bool { return q.Bins > 0 }); i >= 0 {
 		p.binned(f, p.Scores[i], answers[0], answers[i], noise(0), noise(i))
@@ -260,15 +267,16 @@ func (p Plan) confusion(a []float64, noise float64) (g runlog.PrivateGroup) {
 			column.add(a[j*k+y], j == y)
 			whole.add(a[y*k+j], j == y)
 		}
-		g.Classes = append(g.Classes, runlog.PrivateClass{Class: p.Classes[y], Records: row.count(), Recall: row.share(), Precision: column.share()})
+		g.Classes = append(g.Classes,
+			runlog.PrivateClass{Class: p.Classes[y], Records: row.count(), Recall: row.share(), Precision: column.share()})
 	}
 	accuracy := whole.share()
 	g.Records, g.Accuracy = whole.count(), &accuracy
 	return g
 }
 
-// binned sets what follows from bins of probabilities. Of two classes, the bins on each side of the threshold are records of the confusion
-// table, too, which has the noise of the first deviation.
+// binned sets what follows from bins of probabilities. Of two classes, the bins on each side of the threshold are
+// records of the confusion table, too, which has the noise of the first deviation.
 func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, other, noise float64) {
 	edges, decision := q.Edges(len(p.Classes))
 	n := len(edges) + 1
@@ -279,7 +287,8 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, 
 			g.tie(y*n+decision+1, (y+1)*n, confusion[2*y+1], other)
 		}
 	}
-	// Between low and high, the probabilities of a bin, none of which counts as nearer to an end than the outer edges of the grid.
+	// Between low and high, the probabilities of a bin, none of which counts as nearer to an end than the outer edges of
+	// the grid.
 	clip := 1 / (1 + math.Exp(float64(q.Bins)*q.Step))
 	low := func(k int) float64 {
 		if k == 0 {
@@ -326,7 +335,8 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, 
 				continue
 			}
 		}
-		f.Calibration = append(f.Calibration, runlog.PrivateBin{From: rounded(from), To: rounded(to), Records: bin.count(), Share: bin.share()})
+		f.Calibration = append(f.Calibration,
+			runlog.PrivateBin{From: rounded(from), To: rounded(to), Records: bin.count(), Share: bin.share()})
 		bin, from = part{noise: noise}, to
 	}
 }

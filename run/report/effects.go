@@ -27,10 +27,11 @@ const mostEffects = 30
 
 // effects are what each column adds to the margin of a row, computed from the released model alone.
 type effects struct {
-	What                string // that the curves move
-	Ratio               string // what e to the power of a difference is; "": nothing
-	Factor, Least, Most string // by which a row's features are multiplied: of a row of middle size, of the largest, of the smallest
-	Projected           bool   // rows within the norm bound keep their features
+	What  string // that the curves move
+	Ratio string // what e to the power of a difference is; "": nothing
+	// by which a row's features are multiplied: of a row of middle size, of the largest, of the smallest
+	Factor, Least, Most string
+	Projected           bool // rows within the norm bound keep their features
 	Norm, Bound         string
 	Noise               string   // half of the width of a level's band; "": not known
 	Columns             []effect // in the order of the schema
@@ -182,8 +183,8 @@ func (e *effects) add(s *schema.Schema, w []float64, noise float64) {
 	}
 }
 
-// columnEffects are the effects of a column with these parameters, for features of their full size: of its number or its levels, and
-// of each cycle over one period. Features of words have none: each stands for many words.
+// columnEffects are the effects of a column with these parameters, for features of their full size: of its number or
+// its levels, and of each cycle over one period. Features of words have none: each stands for many words.
 func columnEffects(name string, f *schema.Form, w []float64) (all []effect) {
 	k := effect{Name: name, Axis: name}
 	if f.Counts != "" {
@@ -277,7 +278,8 @@ func (e *effects) draw() {
 			y[j] = k.Y[j] - low
 		}
 		p := chart.Plot{ID: fmt.Sprintf("effect%d", i), Title: "Effect of " + k.Name, XLabel: k.Axis, YLabel: e.What,
-			Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, k.Name, number(k.Span)), Lines: []chart.Line{{X: k.X, Y: y, SD: k.Half}}}
+			Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, k.Name,
+				number(k.Span)), Lines: []chart.Line{{X: k.X, Y: y, SD: k.Half}}}
 		if k.LogX {
 			p.LogX, p.XLabel = true, "1 + "+k.Name
 		}
@@ -348,8 +350,8 @@ func WriteEffects(w io.Writer, model []byte) error {
 func pieces(hats int) int { return 1 + 64/hats }
 
 // numericEffect is the effect of a numeric column at values from its lower to its upper bound, in its own units, or 1 +
-// them where the axis has decades. w are its parameters, those of the bumps behind the first. length is the root of the sum of the
-// squares of the features, by which noise in the parameters reaches the effect.
+// them where the axis has decades. w are its parameters, those of the bumps behind the first. length is the root of the
+// sum of the squares of the features, by which noise in the parameters reaches the effect.
 func numericEffect(f *schema.Form, w []float64) (x, y, length []float64) {
 	t, inverse := schema.Transform(f.Line.Transform), func(v float64) float64 { return v }
 	switch f.Line.Transform {
@@ -377,8 +379,8 @@ func numericEffect(f *schema.Form, w []float64) (x, y, length []float64) {
 	return x, y, length
 }
 
-// factors are the numbers by which the row rule multiplies the features of the largest possible row, of one between, and
-// of the smallest; they are public.
+// factors are the numbers by which the row rule multiplies the features of the largest possible row, of one between,
+// and of the smallest; they are public.
 func factors(s *schema.Schema) (least, middle, most float64) {
 	size := func(v float64) float64 { return v * v }
 	if s.Norm == schema.NormL1 {

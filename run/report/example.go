@@ -29,7 +29,8 @@ func picture(e runlog.Example) template.HTML {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="example" viewBox="0 0 %d %d" role="img" aria-label="%s" shape-rendering="crispEdges">`, e.Width, len(e.Pixels)/e.Width,
+	fmt.Fprintf(&b, `<svg class="example" viewBox="0 0 %d %d" role="img" aria-label="%s" shape-rendering="crispEdges">`,
+		e.Width, len(e.Pixels)/e.Width,
 		template.HTMLEscapeString("test image of class "+e.Class))
 	for shade := 1; shade < grays; shade++ {
 		var path strings.Builder

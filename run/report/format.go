@@ -15,7 +15,8 @@ func number(v float64) string { return chart.Number(v, 4) }
 // exact writes a number that a person chose with all the digits it has, so that
 // no reader takes a rounded one for the promise.
 func exact(v float64) string {
-	digits := len(strings.Trim(strings.ReplaceAll(strings.SplitN(strconv.FormatFloat(v, 'e', -1, 64), "e", 2)[0], ".", ""), "-"))
+	digits := len(strings.Trim(strings.ReplaceAll(strings.SplitN(strconv.FormatFloat(v, 'e', -1, 64), "e", 2)[0], ".", ""),
+		"-"))
 	return chart.Number(v, max(digits, 1))
 }
 

@@ -61,7 +61,10 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	if info.Result != nil {
 		v.Terms = append(v.Terms, fact{"steps taken", integer(info.Result.Steps)}, fact{"outcome", info.Result.Outcome})
 		if class := info.Result.Fallback; class != "" {
-			v.Terms = append(v.Terms, fact{"fallback", fmt.Sprintf("the model predicts %q for every row: by noisy counts it got more rows wrong than that class does", class)})
+			v.Terms = append(v.Terms,
+				fact{"fallback",
+					fmt.Sprintf("the model predicts %q for every row: by noisy counts it got more rows wrong than that class does",
+						class)})
 		}
 		if info.Result.Claim != nil {
 			v.Terms = append(v.Terms, fact{"point reached", info.Result.Claim.String()})
@@ -83,7 +86,8 @@ func (v *view) guarantee(info *runlog.Info, rec *runlog.Record) error {
 	cost := loss.Epsilon(b.Delta)
 	v.PlanEpsilon = upward(cost)
 	v.tradeOff(loss, b)
-	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta, v.Epsilon)
+	v.check(cost <= b.Epsilon*slack, "the whole plan costs ε = %s at δ = %s; the cap is %s", v.PlanEpsilon, v.Delta,
+		v.Epsilon)
 	v.checkPrefix(plan, a, b, rec, info.Resumed())
 	realized, err := account.Spent(plan, a, rec.Event(), b.Adjacency, b.Delta)
 	if err != nil {
@@ -112,8 +116,9 @@ func (v *view) share(plan privacy.Event, rec *runlog.Record, a account.Accountan
 		}
 		return new(float64) // nothing was charged
 	}
-	v.Shared = &sharedView{Against: text.Against(s.Colluders), All: text.AgainstAll, Alone: proven(alone(plan)), AloneRealized: proven(alone(rec.Event())),
-		Trust: text.Trust(s.Owners, s.Colluders), Retries: s.Retries}
+	v.Shared = &sharedView{Against: text.Against(s.Colluders), All: text.AgainstAll, Alone: proven(alone(plan)),
+		AloneRealized: proven(alone(rec.Event())),
+		Trust:         text.Trust(s.Owners, s.Colluders), Retries: s.Retries}
 	v.Terms = append(v.Terms, fact{"ε and δ hold against", v.Shared.Against + ", while masks hold"},
 		fact{"at the same δ, against " + v.Shared.All, v.Shared.Alone},
 		fact{"owners who share the noise", integer(s.Owners)}, fact{"of them, others who may collude", integer(s.Colluders)},
@@ -166,12 +171,15 @@ func plotTradeOff(curve *account.TradeOff, b privacy.Budget) (svg template.HTML,
 	if curve.Regret == 0 { // μ says the same
 		lines = lines[:3]
 	}
-	p := chart.Plot{ID: "tradeoff", Title: "The most true positives of any attack, by its false positives", XLabel: "false positive rate", YLabel: "true positive rate", LogX: true, LogY: true, Lines: lines}
+	p := chart.Plot{ID: "tradeoff", Title: "The most true positives of any attack, by its false positives",
+		XLabel: "false positive rate", YLabel: "true positive rate", LogX: true, LogY: true, Lines: lines}
 	p.Desc = "At most"
 	for i, a := range curve.Attacks() {
-		row := attackRow{percent(a.FalsePositives, 1), chart.AtMost(100*a.TruePositives, 3) + " %", chart.AtMost(100*pair(a.FalsePositives), 3) + " %"}
+		row := attackRow{percent(a.FalsePositives, 1), chart.AtMost(100*a.TruePositives, 3) + " %",
+			chart.AtMost(100*pair(a.FalsePositives), 3) + " %"}
 		attacks = append(attacks, row)
-		p.Desc += fmt.Sprintf("%s %s true positives at %s false positives", []string{"", ",", " and"}[i], row.Plan, row.FalsePositives)
+		p.Desc += fmt.Sprintf("%s %s true positives at %s false positives", []string{"", ",", " and"}[i], row.Plan,
+			row.FalsePositives)
 	}
 	p.Desc += "."
 	return p.SVG(), attacks
@@ -230,7 +238,8 @@ func (v *view) fail(why string) {
 }
 
 // checkPrefix asks a meter of the plan whether it admits what was charged; the log of an interrupted run may have gaps.
-func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record, broken bool) {
+func (v *view) checkPrefix(plan privacy.Event, a account.Accountant, b privacy.Budget, rec *runlog.Record,
+	broken bool) {
 	words := "every batch charged in the run log is the one that the plan holds at its position"
 	if broken {
 		words = "the batches charged in the run log are those of the plan in its order, some possibly left out where the run was interrupted"
@@ -287,7 +296,8 @@ func (v *view) curve(loss account.Loss, a account.Accountant, plan privacy.Event
 		ID: "curve", Title: "ε of the plan for each δ", XLabel: "δ (logarithmic)", YLabel: "ε", LogX: true,
 		Lines: []chart.Line{{Name: "accountant " + a.String(), X: deltas, Y: y}},
 	}
-	p.Desc = fmt.Sprintf("By accountant %v, ε is %s at δ = %s and %s at δ = %s.", a, number(y[0]), number(deltas[0]), number(y[n]), number(deltas[n]))
+	p.Desc = fmt.Sprintf("By accountant %v, ε is %s at δ = %s and %s at δ = %s.", a, number(y[0]), number(deltas[0]),
+		number(y[n]), number(deltas[n]))
 	v.Chosen = a.String()
 	beside := besides(plan, a, b.Adjacency, y, over)
 	if beside.name != "" {
@@ -317,7 +327,8 @@ type second struct {
 }
 
 // besides finds an accountant whose curve differs visibly from y.
-func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacency, y []float64, over func(account.Loss) []float64) second {
+func besides(plan privacy.Event, chosen account.Accountant, adj privacy.Adjacency, y []float64,
+	over func(account.Loss) []float64) second {
 	for _, name := range []string{"gdp", "rdp", "zcdp", "pure"} {
 		a, err := account.ByName(name)
 		if err != nil || name == chosen.String() {
@@ -348,7 +359,8 @@ func (v *view) spending(plan privacy.Event, a account.Accountant, b privacy.Budg
 		return account.SpentNear(plan, a, prefix(rec, n).Event(), b.Adjacency, b.Delta)
 	}
 	points := prefixes
-	if privacy.Contains[privacy.PoissonSampled](plan) || privacy.Contains[privacy.FixedSampled](plan) || privacy.Contains[privacy.Allocated](plan) {
+	if privacy.Contains[privacy.PoissonSampled](plan) || privacy.Contains[privacy.FixedSampled](plan) ||
+		privacy.Contains[privacy.Allocated](plan) {
 		points = compositions
 	}
 	if meter, err := account.NewMeter(plan, a, b); err == nil && v.Filter {

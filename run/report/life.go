@@ -35,7 +35,8 @@ func (v *view) lifetime(h *ledger.History) {
 		l.MoreRuns, runs = integer(n), runs[n:]
 	}
 	for _, r := range runs {
-		l.Runs = append(l.Runs, lifeRun{r.ID, day(r.Reserved), exact(r.Caps.Epsilon) + aloneWords(r), exact(r.Caps.Delta), r.ID == v.Info.ID})
+		l.Runs = append(l.Runs,
+			lifeRun{r.ID, day(r.Reserved), exact(r.Caps.Epsilon) + aloneWords(r), exact(r.Caps.Delta), r.ID == v.Info.ID})
 	}
 	for i, a := range h.Unprotected {
 		why := a.Why
@@ -82,5 +83,6 @@ func LifetimeWords(h *ledger.History) string {
 	default:
 		words = fmt.Sprintf("All runs on this dataset, later ones within this budget included, are together (ε, δ)-differentially private for each %s, with %s: the largest lifetime budget that was set up to entry %d of the ledger, counted in %s.", h.Facts.Unit, caps(*h.Total), h.Head.Seq, h.Facts.Currency)
 	}
-	return words + h.Facts.Sharing.Words(h.Total == nil, caps) + fmt.Sprintf(" Accesses before %s are not recorded there.", day(h.Facts.Created))
+	return words + h.Facts.Sharing.Words(h.Total == nil, caps) +
+		fmt.Sprintf(" Accesses before %s are not recorded there.", day(h.Facts.Created))
 }

@@ -54,7 +54,8 @@ func privateRows(p *runlog.Private) (rows []privateRow) {
 
 func classRows(classes []runlog.PrivateClass) (rows []privateRow) {
 	for _, c := range classes {
-		rows = append(rows, rowOf("recall of "+c.Class, c.Recall, decimals), rowOf("precision of "+c.Class, c.Precision, decimals))
+		rows = append(rows, rowOf("recall of "+c.Class, c.Recall, decimals),
+			rowOf("precision of "+c.Class, c.Precision, decimals))
 	}
 	return rows
 }
@@ -90,9 +91,11 @@ func privateNotes(p *runlog.Private) (notes []string) {
 	if p.On == runlog.OnTable {
 		on = "the rows of the table"
 	}
-	notes = append(notes, fmt.Sprintf("Private: from noisy counts of %s, %s. Each interval has a confidence of %s and covers the noise and the sampling error.", on, about(p.Records), percent(p.Level, 0)))
+	notes = append(notes,
+		fmt.Sprintf("Private: from noisy counts of %s, %s. Each interval has a confidence of %s and covers the noise and the sampling error.", on, about(p.Records), percent(p.Level, 0)))
 	if p.Clip != nil {
-		notes = append(notes, fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
+		notes = append(notes,
+			fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
 	}
 	if p.Error != nil {
 		notes = append(notes, fmt.Sprintf("No error counts as larger than %s.", number(*p.Error)))

@@ -1,10 +1,10 @@
 // Package report writes report.html: one page for people that says what a run
 // guarantees, how that was computed, how the run went and what is not covered.
 //
-// The page is a pure function of the files in the run directory and, where a ledger is at hand, of the dataset's history in it. It believes
-// none of their figures for the guarantee: ε is recomputed from the events. It
-// holds public facts and released values only, beside scores that are marked as
-// not private, and it fetches nothing: style and plots are inside the file.
+// The page is a pure function of the files in the run directory and, where a ledger is at hand, of the dataset's
+// history in it. It believes none of their figures for the guarantee: ε is recomputed from the events. It holds public
+// facts and released values only, beside scores that are marked as not private, and it fetches nothing: style and plots
+// are inside the file.
 package report
 
 import (
@@ -90,8 +90,8 @@ func makePage(dir, how string, broken []string, life *ledger.History) ([]byte, e
 	return out.Bytes(), err
 }
 
-// Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole. If life is not nil, the page says
-// what the ledger holds of the dataset.
+// Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole. If life is not
+// nil, the page says what the ledger holds of the dataset.
 func Write(dir string, life *ledger.History) error {
 	b, err := makePage(dir, byItself, nil, life)
 	if err != nil {
@@ -103,8 +103,8 @@ func Write(dir string, life *ledger.History) error {
 // ofLife are the parts of a page that a ledger gives.
 var ofLife = regexp.MustCompile(`(?s)<dt>(<a href="#life">)?The dataset’s whole life(</a>)?</dt><dd>.*?</dd>|\n<li><a href="#life">[^\n]*|\n<section id="life">.*?</section>`)
 
-// Compare reports whether report.html in dir is the page that this program makes of the other files. What it says of the dataset's whole
-// life, which a ledger gives, is left out.
+// Compare reports whether report.html in dir is the page that this program makes of the other files. What it says of
+// the dataset's whole life, which a ledger gives, is left out.
 func Compare(dir string) (same bool, err error) {
 	was, err := readfile.All(filepath.Join(dir, runlog.ReportFile), readfile.Page)
 	if err != nil {

@@ -23,7 +23,8 @@ func Change(b privacy.Budget) string { return change(b, exact) }
 // Exact writes a number that a person chose with all its digits.
 func Exact(v float64) string { return exact(v) }
 
-// Released lists what a run released: numbers of equal batches, each with what one is in words, of a long list the first lines; more counts the others.
+// Released lists what a run released: numbers of equal batches, each with what one is in words, of a long list the
+// first lines; more counts the others.
 func Released(rec *runlog.Record) (lines []Fact, more int) { return released(rec) }
 
 // Terms says which noise a plan has, and which records its steps use.

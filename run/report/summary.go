@@ -31,7 +31,8 @@ func (v *view) summarize() {
 	}
 	info := v.Info
 	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Whom, info.Dataset))
-	add("Against whom", "guarantee", "Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has "+v.Power()+".")
+	add("Against whom", "guarantee",
+		"Anyone who sees "+seen(info.Search != nil)+", knows every other record, and has "+v.Power()+".")
 	if s := v.Shared; s != nil {
 		add("Whom to trust", "owners", s.Trust)
 	}
@@ -44,16 +45,20 @@ func (v *view) summarize() {
 	case len(v.Lab) > 0:
 		add("This run", "guarantee", "There is no guarantee: it is a lab run.")
 	case len(v.Alarms) > 0:
-		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", v.Epsilon, v.Delta)+v.sharedWords())
+		add("This run", "guarantee",
+			fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", v.Epsilon, v.Delta)+v.sharedWords())
 	default:
 		before := "thinks it 50 % likely that a record was used"
 		if v.Replace {
 			before = "thinks two versions of a record equally likely"
 		}
-		add("This run", "guarantee", fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", v.Epsilon, v.Delta, before, v.Guess)+v.sharedWords())
+		add("This run", "guarantee",
+			fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", v.Epsilon, v.Delta,
+				before, v.Guess)+v.sharedWords())
 	}
 	if v.Life == nil {
-		add("The dataset’s whole life", "", "Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
+		add("The dataset’s whole life", "",
+			"Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
 	} else {
 		text := []string{v.Life.Words}
 		if n := len(v.Life.Accesses); n > 0 {
@@ -75,7 +80,9 @@ func (v *view) summarize() {
 		add("What it rests on", "rests", text...)
 	}
 	if d := info.Disclosure; d != nil {
-		for _, said := range []runlog.Statement{{Title: "Purpose", Text: d.Purpose}, {Title: "Recipients", Text: d.Recipients}, {Title: "Operator", Text: d.Operator}, {Title: "Reviewer", Text: d.Reviewer}} {
+		for _, said := range []runlog.Statement{{Title: "Purpose", Text: d.Purpose},
+			{Title: "Recipients", Text: d.Recipients}, {Title: "Operator", Text: d.Operator},
+			{Title: "Reviewer", Text: d.Reviewer}} {
 			if said.Text != "" {
 				add(said.Title, "", said.Text)
 			}
@@ -91,7 +98,8 @@ func (v *view) sharedWords() string {
 	if v.Shared == nil {
 		return ""
 	}
-	return fmt.Sprintf(" This is against %s, while masks hold. Against %s: %s at the same δ.", v.Shared.Against, v.Shared.All, v.Shared.Alone)
+	return fmt.Sprintf(" This is against %s, while masks hold. Against %s: %s at the same δ.", v.Shared.Against,
+		v.Shared.All, v.Shared.Alone)
 }
 
 // summarizeQuality lists quality figures, and says of them whether they are private.
@@ -114,7 +122,9 @@ func (v *view) summarizeQuality() {
 		for _, s := range v.Scores {
 			figures = append(figures, s.Name+" "+s.Value)
 		}
-		v.Summary = append(v.Summary, summaryRow{name, strings.Join(figures, "; ") + ": computed from the test rows without noise.", "not private", "quality"})
+		v.Summary = append(v.Summary,
+			summaryRow{name, strings.Join(figures, "; ") + ": computed from the test rows without noise.", "not private",
+				"quality"})
 	case v.Private == nil:
 		v.Summary = append(v.Summary, summaryRow{name, "The run scored no rows.", "", "quality"})
 	}

@@ -15,9 +15,11 @@ import (
 // Summary says, for programs, what a run in dir came to.
 func Summary(i *runlog.Info, dir string) map[string]any {
 	o := map[string]any{
-		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta, "adjacency": i.Budget.Adjacency,
+		"run_dir": dir, "run": i.ID, "dataset": i.Dataset, "lab": i.Lab, "delta": i.Budget.Delta,
+		"adjacency":        i.Budget.Adjacency,
 		"noise_multiplier": i.NoiseMultiplier, "steps": i.Result.Steps, "train_seconds": i.Result.TrainSeconds,
-		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, runlog.ReportFile), "model": filepath.Join(dir, runlog.ModelFile),
+		"accountant": i.Accountant, "outcome": i.Result.Outcome, "report": filepath.Join(dir, runlog.ReportFile),
+		"model":   filepath.Join(dir, runlog.ModelFile),
 		"epsilon": i.Budget.Epsilon,
 	}
 	if i.GDP != nil {
@@ -62,7 +64,8 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 		fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
 			chart.Exact(i.Budget.Epsilon), chart.Exact(i.Budget.Delta), i.Budget.Adjacency, verb, change(i.Budget, chart.Exact))
 		if s := i.Shares(); s != nil {
-			fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n", text.Against(s.Colluders), text.AgainstAll, proven(s.Alone))
+			fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n",
+				text.Against(s.Colluders), text.AgainstAll, proven(s.Alone))
 		}
 		if i.Lab {
 			fmt.Fprintln(w, "           (on paper only: this is a lab run)")
@@ -83,7 +86,9 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 		fmt.Fprintf(w, "Ended      %s\n", i.Result.Outcome)
 	}
 	if class := i.Result.Fallback; class != "" {
-		fmt.Fprintf(w, "Fallback   the model predicts %q for every row: by noisy counts it got more rows wrong than that class does\n", class)
+		fmt.Fprintf(w,
+			"Fallback   the model predicts %q for every row: by noisy counts it got more rows wrong than that class does\n",
+			class)
 	}
 	if i.Result.Claim != nil {
 		fmt.Fprintf(w, "Reached    %v\n", i.Result.Claim)
@@ -99,7 +104,8 @@ func WriteSummary(w io.Writer, i *runlog.Info, dir string) {
 	for _, warning := range i.Warnings {
 		fmt.Fprintln(w, "Warning   ", warning)
 	}
-	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, runlog.ModelFile), filepath.Join(dir, runlog.ReportFile))
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, runlog.ModelFile),
+		filepath.Join(dir, runlog.ReportFile))
 }
 
 // scores writes figures of a model on a table.
@@ -156,7 +162,8 @@ func steps(n int) string {
 	return chart.Integer(n) + " steps"
 }
 
-// centerShare is the part of the budget that the mean row took, of μ², which adds up over Gaussian noise on all rows; 0: it was not asked.
+// centerShare is the part of the budget that the mean row took, of μ², which adds up over Gaussian noise on all rows;
+// 0: it was not asked.
 func centerShare(i *runlog.Info) float64 {
 	var config struct {
 		CenterNoise float64 `json:"center_noise"`

@@ -166,7 +166,9 @@ func labWords(info *runlog.Info) []string {
 		why = append(why, "No noise was added. Everything that this run released was computed from the records as they are.")
 	}
 	if info.Seed != nil {
-		why = append(why, fmt.Sprintf("Seeded noise: all random numbers come from seed %s. Anyone who knows the seed can subtract the noise.", fmt.Sprint(*info.Seed)))
+		why = append(why,
+			fmt.Sprintf("Seeded noise: all random numbers come from seed %s. Anyone who knows the seed can subtract the noise.",
+				fmt.Sprint(*info.Seed)))
 	}
 	if info.Lab && len(why) == 0 {
 		why = append(why, "Lab mode may show figures of the records without noise.")
@@ -257,7 +259,8 @@ func (v *view) setting(info *runlog.Info) {
 	v.Method = append(v.Method, fact{"released model", info.Output})
 	if s := info.Search; s != nil {
 		v.Method = append(v.Method, fact{"winner", s.Winner},
-			fact{"found by", fmt.Sprintf("a search: the best of a secret, random number of trainings, %s on average, each at ε = %s and drawn from: %s", number(s.Mean), number(s.Each), strings.Join(s.Among, "; "))})
+			fact{"found by",
+				fmt.Sprintf("a search: the best of a secret, random number of trainings, %s on average, each at ε = %s and drawn from: %s", number(s.Mean), number(s.Each), strings.Join(s.Among, "; "))})
 	}
 	for _, f := range facts(info.Model) {
 		f.Name = strings.TrimSuffix("model: "+f.Name, ": name")
@@ -435,21 +438,26 @@ func phrase(e privacy.Event, inside []string) string {
 	case privacy.AboveThreshold:
 		return fmt.Sprintf("the number of the first of at most %s sums over the records that reaches a noisy threshold; the threshold has Laplace noise of scale %s, each sum of scale %s, times the most that one record can change a sum", integer(e.Max), number(e.Threshold), number(e.Query))
 	case privacy.Select:
-		return fmt.Sprintf("a noisy choice among candidates, whose odds one record changes by a factor of at most e^%s", number(e.Epsilon))
+		return fmt.Sprintf("a noisy choice among candidates, whose odds one record changes by a factor of at most e^%s",
+			number(e.Epsilon))
 	case privacy.ApproxDP:
 		return fmt.Sprintf("a release that is private at ε = %s, δ = %s", number(e.Epsilon), number(e.Delta))
 	case privacy.FixedSampled:
 		return fmt.Sprintf("on a secret random batch of %s of the %s records: %s", integer(e.M), integer(e.N), inside[0])
 	case privacy.PoissonSampled:
-		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s", number(e.Rate), inside[0])
+		return fmt.Sprintf("on a secret random batch that holds each record independently with probability %s: %s",
+			number(e.Rate), inside[0])
 	case privacy.Allocated:
-		return fmt.Sprintf("in an epoch whose %s secret batches hold each record once, at random, on each batch: %s", integer(e.Batches), inside[0])
+		return fmt.Sprintf("in an epoch whose %s secret batches hold each record once, at random, on each batch: %s",
+			integer(e.Batches), inside[0])
 	case privacy.Parallel:
 		return fmt.Sprintf("on the part %q of the records: %s", e.Name(), inside[0])
 	case privacy.Shared:
-		return fmt.Sprintf("%s, of which each of %s owners added a share, and of which %s owners may know theirs", inside[0], integer(e.Owners), integer(e.Colluders))
+		return fmt.Sprintf("%s, of which each of %s owners added a share, and of which %s owners may know theirs", inside[0],
+			integer(e.Owners), integer(e.Colluders))
 	case privacy.Retried:
-		return fmt.Sprintf("%s; and up to %s of these batches once more, where an owner was missing", inside[0], integer(e.Retries))
+		return fmt.Sprintf("%s; and up to %s of these batches once more, where an owner was missing", inside[0],
+			integer(e.Retries))
 	case privacy.Repeated:
 		return fmt.Sprintf("%s times %s", integer(e.Count), inside[0])
 	case privacy.Composed:
@@ -458,7 +466,9 @@ func phrase(e privacy.Event, inside []string) string {
 		}
 		return strings.Join(inside, "; and ")
 	case privacy.Filtered:
-		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP", privacy.InGDP: "Gaussian differential privacy", privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
+		unit := map[privacy.Currency]string{privacy.InPure: "pure ε", privacy.InZCDP: "zCDP",
+			privacy.InGDP: "Gaussian differential privacy",
+			privacy.InRDP: fmt.Sprintf("Rényi divergence of order %s", number(e.Order))}[e.Currency]
 		return fmt.Sprintf("releases whose noise and number were chosen during the run, each charged before it was made, within one budget of ε = %s, δ = %s counted in %s", number(e.Epsilon), number(e.Delta), unit)
 	case privacy.Tuned:
 		return fmt.Sprintf("the best of a secret, random number of releases, %s on average, each of which is one of these: %s", number(e.Mean()), strings.Join(inside, "; and "))
@@ -507,7 +517,8 @@ func terms(plan privacy.Event) (noise, sampling string) {
 			privacy.Walk(e.Of, noisy)
 			return false
 		case privacy.Allocated:
-			note(&samplings, fmt.Sprintf("random allocation: each record is in one of the %s batches of an epoch", integer(e.Batches)))
+			note(&samplings,
+				fmt.Sprintf("random allocation: each record is in one of the %s batches of an epoch", integer(e.Batches)))
 			privacy.Walk(e.Of, noisy)
 			return false
 		}

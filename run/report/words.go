@@ -14,34 +14,52 @@ import (
 // R22, R23). Runs differ only in what they have.
 func notCovered(info *runlog.Info) []fact {
 	list := []fact{
-		{"Messages while loading", "Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
-		{"Time, memory and pace", "How long the run took, how much memory it used, how fast its progress went and when it began and ended may depend on the records. The times on this page are of that kind."},
-		{"Crashes that the data cause", "If a particular record can make the program fail, the failure reveals it. A run that ended because its budget was used up, or that a person stopped, is covered."},
+		{"Messages while loading",
+			"Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
+		{"Time, memory and pace",
+			"How long the run took, how much memory it used, how fast its progress went and when it began and ended may depend on the records. The times on this page are of that kind."},
+		{"Crashes that the data cause",
+			"If a particular record can make the program fail, the failure reveals it. A run that ended because its budget was used up, or that a person stopped, is covered."},
 	}
 	if slices.Contains(info.Assertions, runlog.MetricsTimings) {
-		list = append(list, fact{"Metrics with timings", "Durations, processor time, memory and counts of batches were served as metrics while the run went (--metrics-timings). They may depend on the records, as the time of the run does: keep what was collected to the owner of the data."})
+		list = append(list,
+			fact{"Metrics with timings",
+				"Durations, processor time, memory and counts of batches were served as metrics while the run went (--metrics-timings). They may depend on the records, as the time of the run does: keep what was collected to the owner of the data."})
 	}
 	if info.Result != nil && info.Result.Test != nil {
-		list = append(list, fact{"Scores on test rows", "The scores on this page are exact figures of the test rows. They protect nobody in the test file and are not part of ε; leave them out where those people need protection."})
+		list = append(list,
+			fact{"Scores on test rows",
+				"The scores on this page are exact figures of the test rows. They protect nobody in the test file and are not part of ε; leave them out where those people need protection."})
 	}
 	if info.Seed != nil {
-		list = append(list, fact{"The seed", "The guarantee needs noise that nobody can predict. The noise of this run came from a seed that is written down."})
+		list = append(list,
+			fact{"The seed",
+				"The guarantee needs noise that nobody can predict. The noise of this run came from a seed that is written down."})
 	}
 	list = append(list, numerics(info),
-		fact{"Choices made by looking at the data", "Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that access is not counted here. Every run that was tried has to be charged."},
-		fact{"Predictions for the own records", "A person who has the records and the model can compute its predictions for these records, and figures from them. Such predictions are no charged access and no entry of the ledger; they are not part of this guarantee."},
-		fact{"The same people elsewhere", "Each dataset and each run has its own guarantee. Where one person is in several, the losses add up; the ledger adds them for one dataset only."},
+		fact{"Choices made by looking at the data",
+			"Bounds, levels, norm bounds, the row count, the model and its settings are taken as public. If any was chosen by looking at these records, or this run was picked as the best of several, that access is not counted here. Every run that was tried has to be charged."},
+		fact{"Predictions for the own records",
+			"A person who has the records and the model can compute its predictions for these records, and figures from them. Such predictions are no charged access and no entry of the ledger; they are not part of this guarantee."},
+		fact{"The same people elsewhere",
+			"Each dataset and each run has its own guarantee. Where one person is in several, the losses add up; the ledger adds them for one dataset only."},
 		fact{"A person with several records", several(info)},
-		fact{"What is true of everybody", "A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
+		fact{"What is true of everybody",
+			"A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
 	)
 	if s := info.Shares(); s != nil {
-		list = append(list, fact{"Owners who tell what they know", fmt.Sprintf("The guarantee is against %s, while masks hold. %s Against %s: %s at the same δ.", text.Against(s.Colluders), text.Trust(s.Owners, s.Colluders), text.AgainstAll, proven(s.Alone))})
+		list = append(list,
+			fact{"Owners who tell what they know",
+				fmt.Sprintf("The guarantee is against %s, while masks hold. %s Against %s: %s at the same δ.",
+					text.Against(s.Colluders), text.Trust(s.Owners, s.Colluders), text.AgainstAll, proven(s.Alone))})
 	}
 	if info.Budget.Adjacency == privacy.ReplaceOne {
 		list = append(list, fact{"The number of records", "Under replace-one the number of records is public."})
 	}
 	if info.Budget.Delta == 0 && !info.Off {
-		list = append(list, fact{"δ = 0 on a real machine", "Numbers in a computer are finite, so the tails of the noise end. On a machine δ = 0 means a tiny δ above 0."})
+		list = append(list,
+			fact{"δ = 0 on a real machine",
+				"Numbers in a computer are finite, so the tails of the noise end. On a machine δ = 0 means a tiny δ above 0."})
 	}
 	return list
 }
@@ -74,7 +92,9 @@ type paper struct{ key, authors, title, venue, year string }
 
 // papers holds the publications of the methods that have one.
 var papers = map[string]paper{
-	"sgd": {"fang2023improved", "Huang Fang, Xiaoyun Li, Chenglin Fan and Ping Li", "Improved Convergence of Differential Private SGD with Gradient Clipping", "International Conference on Learning Representations (ICLR)", "2023"},
+	"sgd": {"fang2023improved", "Huang Fang, Xiaoyun Li, Chenglin Fan and Ping Li",
+		"Improved Convergence of Differential Private SGD with Gradient Clipping",
+		"International Conference on Learning Representations (ICLR)", "2023"},
 }
 
 // cite returns the citation of a run as text and as BibTeX.
@@ -86,7 +106,8 @@ func cite(info *runlog.Info) (plain, bib string) {
 	if len(labWords(info)) > 0 {
 		what = "lab run, not private"
 	}
-	plain = fmt.Sprintf("Sotto, version %s (github.com/sottodp/sotto). Run %s on %s: %s.", info.Version, info.ID, info.Dataset, what)
+	plain = fmt.Sprintf("Sotto, version %s (github.com/sottodp/sotto). Run %s on %s: %s.", info.Version, info.ID,
+		info.Dataset, what)
 	bib = fmt.Sprintf("@misc{sotto,\n  title = {Sotto: differentially private learning in Go},\n  howpublished = {github.com/sottodp/sotto},\n  note = {version %s, run %s, %s},\n  year = {%d}\n}",
 		braces.Replace(info.Version), braces.Replace(info.ID), what, info.Started.UTC().Year())
 	if p, ok := papers[info.Method]; ok {

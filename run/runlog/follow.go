@@ -36,7 +36,8 @@ func (f *Follower) Read() (news bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	joined := f.file != nil && !os.SameFile(f.file, events)                  // the same charges, on fewer lines (Disk.Join)
+	// the same charges, on fewer lines (Disk.Join)
+	joined := f.file != nil && !os.SameFile(f.file, events)
 	if !joined && events.Size() < f.events.at || steps.Size() < f.steps.at { // another run's files
 		*f = Follower{dir: f.dir, Ended: f.Ended}
 		joined = false
@@ -44,13 +45,15 @@ func (f *Follower) Read() (news bool, err error) {
 	f.Written = steps.ModTime()
 	before := f.events.n + f.steps.n
 	old := time.Since(events.ModTime())
-	if f.Ended || !steps.ModTime().Before(events.ModTime()) || old > settled || old < -24*time.Hour { // the clock was set back
+	// the clock was set back
+	if f.Ended || !steps.ModTime().Before(events.ModTime()) || old > settled || old < -24*time.Hour {
 		if joined {
 			f.events, f.Events = lines{}, nil
 		}
 		f.file = events
 		if events.Size() > f.events.at {
-			if _, err := f.events.read(machine, filepath.Join(f.dir, EventsFile), events.Size(), chargesTo(&f.Events)); err != nil {
+			if _, err := f.events.read(machine, filepath.Join(f.dir, EventsFile), events.Size(),
+				chargesTo(&f.Events)); err != nil {
 				return false, err
 			}
 		}

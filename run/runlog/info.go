@@ -90,28 +90,34 @@ type Info struct {
 	Method     string          `json:"method"`
 	Config     json.RawMessage `json:"config"` // of the method, everything set
 	Output     string          `json:"output"`
-	MaxSteps   int             `json:"horizon"`               // the most steps it takes
-	StateEvery int             `json:"state_every,omitempty"` // steps from one saved state to the next; 0: every release is kept
-	Public     json.RawMessage `json:"public"`                // what the method knew of the data
+	MaxSteps   int             `json:"horizon"` // the most steps it takes
+	// steps from one saved state to the next; 0: every release is kept
+	StateEvery int             `json:"state_every,omitempty"`
+	Public     json.RawMessage `json:"public"` // what the method knew of the data
 
 	// The guarantee: Plan is the most that is released; ε(δ) is recomputed from it.
-	Budget          privacy.Budget         `json:"budget"`
-	Off             bool                   `json:"off,omitempty"` // no noise at all: nothing is guaranteed
-	Accountant      string                 `json:"accountant"`
-	GDP             *account.GaussianBound `json:"gdp,omitempty"` // what Plan proves at all ε; nil where no theorem gives it, and in older files
+	Budget     privacy.Budget `json:"budget"`
+	Off        bool           `json:"off,omitempty"` // no noise at all: nothing is guaranteed
+	Accountant string         `json:"accountant"`
+	// what Plan proves at all ε; nil where no theorem gives it, and in older files
+	GDP             *account.GaussianBound `json:"gdp,omitempty"`
 	Plan            json.RawMessage        `json:"plan"`
 	NoiseMultiplier float64                `json:"noise_multiplier"`
 	Lab             bool                   `json:"lab,omitempty"`
 	Seed            *uint64                `json:"seed,omitempty"`
 	Warnings        []string               `json:"warnings,omitempty"`
-	Assumptions     []string               `json:"assumptions"`          // public facts that the guarantee rests on
-	Assertions      []string               `json:"assertions,omitempty"` // what a person asserted, by name, whether it was needed or not
-	Network         string                 `json:"network,omitempty"`    // and the name of the owner whose run this is
-	Ledger          string                 `json:"ledger,omitempty"`
-	LedgerHead      string                 `json:"ledger_head,omitempty"`
-	Sum             *Sum                   `json:"sum,omitempty"`        // of an owner's run in a network of mode sum; nil: it is none
-	Holdout         *Holdout               `json:"holdout,omitempty"`    // what is not trained on, but scored; nil: nothing
-	Disclosure      *Statements            `json:"disclosure,omitempty"` // what a person stated in the spec; nothing is computed from it
+	Assumptions     []string               `json:"assumptions"` // public facts that the guarantee rests on
+	// what a person asserted, by name, whether it was needed or not
+	Assertions []string `json:"assertions,omitempty"`
+	Network    string   `json:"network,omitempty"` // and the name of the owner whose run this is
+	Ledger     string   `json:"ledger,omitempty"`
+	LedgerHead string   `json:"ledger_head,omitempty"`
+	// of an owner's run in a network of mode sum; nil: it is none
+	Sum *Sum `json:"sum,omitempty"`
+	// what is not trained on, but scored; nil: nothing
+	Holdout *Holdout `json:"holdout,omitempty"`
+	// what a person stated in the spec; nothing is computed from it
+	Disclosure *Statements `json:"disclosure,omitempty"`
 
 	Search *Search           `json:"search,omitempty"`
 	Result *Result           `json:"result,omitempty"`
@@ -122,25 +128,29 @@ type Info struct {
 // whose configuration and model these are. Its record is one charge for the whole. It counts as one
 // step, and shows no time but when it began (R21).
 type Search struct {
-	Winner string   `json:"winner"`
-	Score  float64  `json:"score"` // of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
-	By     string   `json:"score_by"`
-	Noise  float64  `json:"score_noise,omitempty"` // standard deviation of the known noise in a noisy mean loss
-	Each   float64  `json:"each_epsilon"`          // ε that each was trained at, its score included
-	Mean   float64  `json:"mean"`                  // number of trainings on average
-	Among  []string `json:"among"`                 // what they were drawn from, in the order of the plan
+	Winner string `json:"winner"`
+	// of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
+	Score float64  `json:"score"`
+	By    string   `json:"score_by"`
+	Noise float64  `json:"score_noise,omitempty"` // standard deviation of the known noise in a noisy mean loss
+	Each  float64  `json:"each_epsilon"`          // ε that each was trained at, its score included
+	Mean  float64  `json:"mean"`                  // number of trainings on average
+	Among []string `json:"among"`                 // what they were drawn from, in the order of the plan
 }
 
 // Result is how a run ended.
 type Result struct {
-	Steps        int            `json:"steps"`
-	Charged      int            `json:"charged"` // batches that were charged
-	Outcome      string         `json:"outcome"`
-	Fallback     string         `json:"fallback,omitempty"` // the class that the model predicts for every row, where a charged count chose it
-	Owners       int            `json:"owners,omitempty"`   // of an owner's run: the model is the mean of so many owners' parameters
-	TrainSeconds float64        `json:"train_seconds"`
-	Claim        *Claim         `json:"claim,omitempty"`          // of a converged run: what it says of its model
-	Private      *Private       `json:"private,omitempty"`        // figures on protected rows, from noisy numbers that were charged
+	Steps   int    `json:"steps"`
+	Charged int    `json:"charged"` // batches that were charged
+	Outcome string `json:"outcome"`
+	// the class that the model predicts for every row, where a charged count chose it
+	Fallback string `json:"fallback,omitempty"`
+	// of an owner's run: the model is the mean of so many owners' parameters
+	Owners       int     `json:"owners,omitempty"`
+	TrainSeconds float64 `json:"train_seconds"`
+	Claim        *Claim  `json:"claim,omitempty"` // of a converged run: what it says of its model
+	// figures on protected rows, from noisy numbers that were charged
+	Private      *Private       `json:"private,omitempty"`
 	Test         *Scores        `json:"test,omitempty"`           // not private
 	LabCounts    map[string]int `json:"lab_counts,omitempty"`     // private counts of loading, lab only
 	SinceResumed bool           `json:"resumed,omitempty"`        // the run was interrupted and resumed

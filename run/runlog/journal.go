@@ -129,7 +129,8 @@ func (d Disk) OpenJournal(path string, head JournalHead) (j *Journal, past *Jour
 	}
 	defer r.Close()
 	if r.Head != head {
-		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run, r.Head.Dim, ErrOtherJournal)
+		return nil, nil, fmt.Errorf("%s: found owner %d of run %s with %d numbers: %w", path, r.Head.Owner, r.Head.Run,
+			r.Head.Dim, ErrOtherJournal)
 	}
 	if err = r.each(func(a *Activation) { j.charged += len(a.Batches) }); err != nil {
 		return nil, nil, err
@@ -310,7 +311,8 @@ func (r *JournalReader) next() ([]byte, error) {
 	case err == frame.ErrDamaged:
 		return nil, r.damaged(r.offset)
 	case err == frame.ErrLong:
-		return nil, readfile.Refuse(r.path, fmt.Sprintf("a longer frame at byte %d", r.offset), fmt.Sprintf("at most %d MiB", maxFrame>>20))
+		return nil, readfile.Refuse(r.path, fmt.Sprintf("a longer frame at byte %d", r.offset),
+			fmt.Sprintf("at most %d MiB", maxFrame>>20))
 	case err != nil:
 		return nil, err
 	}
@@ -342,7 +344,8 @@ func (r *JournalReader) Next() (*Activation, error) {
 		if kind == kindSent {
 			r.ahead = f.sent(r.Head.Dim)
 		}
-		if f.bad || len(f.rest) != 0 || kind != kindSent && kind != kindDone || kind == kindSent && before != nil && r.ahead.Round <= before.Round {
+		if f.bad || len(f.rest) != 0 || kind != kindSent && kind != kindDone ||
+			kind == kindSent && before != nil && r.ahead.Round <= before.Round {
 			return nil, r.damaged(at)
 		}
 		if before != nil {

@@ -19,12 +19,13 @@ import (
 // A State is the state of a run after a step. It begins a new file of releases: a resume needs no earlier
 // file.
 type State struct {
-	Step     int             `json:"step"`     // steps done
-	Batch    int             `json:"batch"`    // the batch last released
-	Released int             `json:"released"` // batches released so far
-	Before   string          `json:"before"`   // SHA-256 of the file of releases before: each file's content fixes all that came before it
-	Fold     json.RawMessage `json:"fold"`     // of the run's output, its numbers
-	Vectors  [][]float64     `json:"-"`        // see Load
+	Step     int `json:"step"`     // steps done
+	Batch    int `json:"batch"`    // the batch last released
+	Released int `json:"released"` // batches released so far
+	// SHA-256 of the file of releases before: each file's content fixes all that came before it
+	Before  string          `json:"before"`
+	Fold    json.RawMessage `json:"fold"` // of the run's output, its numbers
+	Vectors [][]float64     `json:"-"`    // see Load
 
 	part int
 }
@@ -179,7 +180,8 @@ func (p *part) begin(n int, vectors bool) (*State, error) {
 		}
 		return nil, err
 	}
-	if s.Vectors = at.Answers; at.Batch != s.Batch || s.Step < 1 || s.Batch < 0 || s.Released < 1 || s.Released > s.Batch+1 {
+	if s.Vectors = at.Answers; at.Batch != s.Batch || s.Step < 1 || s.Batch < 0 || s.Released < 1 ||
+		s.Released > s.Batch+1 {
 		return nil, fmt.Errorf("%s: its first line, after step %d, does not fit the state behind it", p.path, s.Step)
 	}
 	return s, nil
@@ -208,7 +210,8 @@ func (p *part) next(rel *Release, answers bool) error {
 		claimed = left
 	}
 	if claimed > maxRelease {
-		return readfile.Refuse(p.path, fmt.Sprintf("a record of more than %d MiB at byte %d", maxRelease>>20, p.taken), "at most that")
+		return readfile.Refuse(p.path, fmt.Sprintf("a record of more than %d MiB at byte %d", maxRelease>>20, p.taken),
+			"at most that")
 	}
 	if int64(cap(p.buf)) < claimed {
 		p.buf = make([]byte, claimed)

@@ -11,13 +11,14 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Private are figures of a model on rows that are protected. All follow from noisy numbers that were charged, so that they are
-// part of the release.
+// Private are figures of a model on rows that are protected. All follow from noisy numbers that were charged, so that
+// they are part of the release.
 type Private struct {
 	On      string  `json:"on"`      // which rows: OnHoldout or OnTable
 	Epsilon float64 `json:"epsilon"` // what the noisy numbers cost by themselves, with Delta
 	Delta   float64 `json:"delta"`
-	// Level is the confidence of each interval. It holds the noise, whose law is known, and the sampling error of the rows.
+	// Level is the confidence of each interval. It holds the noise, whose law is known, and the sampling error of the
+	// rows.
 	Level float64 `json:"level"`
 
 	Records  Figure   `json:"records"` // with an interval for the noise alone
@@ -31,10 +32,11 @@ type Private struct {
 	R2    *Figure  `json:"r2,omitempty"`
 	Error *float64 `json:"error_clip,omitempty"` // no error counts in them as larger than this
 
-	Classes     []PrivateClass `json:"classes,omitempty"`
-	Confusion   [][]float64    `json:"confusion,omitempty"`       // noisy numbers of records, [true class][predicted class]
-	Deviation   float64        `json:"noise_deviation,omitempty"` // of the noise in each of them
-	Calibration []PrivateBin   `json:"calibration,omitempty"`     // of the second of two classes
+	Classes []PrivateClass `json:"classes,omitempty"`
+	// noisy numbers of records, [true class][predicted class]
+	Confusion   [][]float64  `json:"confusion,omitempty"`
+	Deviation   float64      `json:"noise_deviation,omitempty"` // of the noise in each of them
+	Calibration []PrivateBin `json:"calibration,omitempty"`     // of the second of two classes
 
 	By     string         `json:"by,omitempty"` // a column of public levels
 	Groups []PrivateGroup `json:"groups,omitempty"`
@@ -51,8 +53,8 @@ type Figure struct {
 	Value *float64 `json:"value"` // null: TooFew
 	Low   float64  `json:"low"`
 	High  float64  `json:"high"`
-	// TooFew says that the noisy number of records that the figure is of is too small for the noise; the interval is then all that
-	// the figure may be.
+	// TooFew says that the noisy number of records that the figure is of is too small for the noise; the interval is then
+	// all that the figure may be.
 	TooFew bool `json:"too_few,omitempty"`
 }
 
@@ -64,8 +66,8 @@ type PrivateClass struct {
 	Precision Figure `json:"precision"`
 }
 
-// A PrivateBin is a point of a calibration curve: of the records whose predicted probability is between From and To, Share are of the
-// class.
+// A PrivateBin is a point of a calibration curve: of the records whose predicted probability is between From and To,
+// Share are of the class.
 type PrivateBin struct {
 	From    float64 `json:"from"`
 	To      float64 `json:"to"`
@@ -90,8 +92,8 @@ const EvaluationFile = "evaluation.json"
 // EvaluationFormat names its form.
 const EvaluationFormat = "sotto-evaluation/1"
 
-// An Evaluation is a charged evaluation of a model on protected rows: what was asked, what was answered and what follows. It holds
-// public facts and released values only.
+// An Evaluation is a charged evaluation of a model on protected rows: what was asked, what was answered and what
+// follows. It holds public facts and released values only.
 type Evaluation struct {
 	Format     string          `json:"format"`
 	ID         string          `json:"id"` // under which the ledger has the charge

@@ -89,9 +89,9 @@ func (r *Record) Event() privacy.Event {
 	return all
 }
 
-// Read reads a run's record. It leaves out what a crash tore at the end of a file and sets Torn: all from the
-// first line that is no JSON or the first record without its checksum on. If the steps show that this was durable, and anywhere
-// else, what does not fit is an error that names file and line.
+// Read reads a run's record. It leaves out what a crash tore at the end of a file and sets Torn: all from the first
+// line that is no JSON or the first record without its checksum on. If the steps show that this was durable, and
+// anywhere else, what does not fit is an error that names file and line.
 func (d Disk) Read(dir string) (*Record, error) {
 	rec := &Record{disk: d, dir: dir, last: -1}
 	torn, err := rec.events.read(d, filepath.Join(dir, EventsFile), math.MaxInt64, chargesTo(&rec.Events))
@@ -259,7 +259,8 @@ func (r *Record) readPart(n, charged int, sum hash.Hash) error {
 			r.Released, r.last = s.Released, s.Batch
 		}
 		if s.Batch >= charged || s.Released != r.Released || s.Batch != r.last || n > r.first && s.Before != before {
-			return fmt.Errorf("%s: its state, after step %d, does not follow from what was charged and the file before", p.path, s.Step)
+			return fmt.Errorf("%s: its state, after step %d, does not follow from what was charged and the file before", p.path,
+				s.Step)
 		}
 		r.States = append(r.States, s)
 	}
@@ -277,7 +278,8 @@ func (r *Record) readPart(n, charged int, sum hash.Hash) error {
 			return fmt.Errorf("%s: %w", p.path, err)
 		}
 		if rel.Batch <= r.last || rel.Batch >= charged {
-			return fmt.Errorf("%s: the record at byte %d releases batch %d, which was not charged or stands before", p.path, p.at, rel.Batch)
+			return fmt.Errorf("%s: the record at byte %d releases batch %d, which was not charged or stands before", p.path,
+				p.at, rel.Batch)
 		}
 		r.last = rel.Batch
 		r.Released++

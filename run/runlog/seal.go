@@ -41,7 +41,8 @@ func (d Disk) Seal(dir string) (map[string]string, error) {
 func (d Disk) Hashes(dir string) (map[string]string, error) { return d.hashes(dir) }
 
 func (d Disk) hashes(dir string, more ...string) (map[string]string, error) {
-	names, err := d.withParts(dir, append(more, EventsFile, StepsFile, ModelFile, JournalFile, SumsFile, ScheduleFile, AgreedFile)...)
+	names, err := d.withParts(dir,
+		append(more, EventsFile, StepsFile, ModelFile, JournalFile, SumsFile, ScheduleFile, AgreedFile)...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,8 @@ package runlog
 
 import "reflect"
 
-// Statements are what only a person knows of a run: the block disclosure of its spec. Nothing is computed from them, and nobody
-// checked them.
+// Statements are what only a person knows of a run: the block disclosure of its spec. Nothing is computed from them,
+// and nobody checked them.
 type Statements struct {
 	Purpose    string `yaml:"purpose" json:"purpose,omitempty" title:"Purpose"`
 	Recipients string `yaml:"recipients" json:"recipients,omitempty" title:"Recipients of the results"`

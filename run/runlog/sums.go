@@ -22,9 +22,10 @@ type SumsHead struct {
 	Owners int    `json:"owners"` // how many the network has
 }
 
-// Sums is an owner's journal of the sums that the owners of a network made together (network.mode: sum), in their order: an append-only
-// file of frames (package frame), each durable before anything follows from it. It has masked numbers and public ones only. The body
-// of a frame is its kind, fields of eight bytes, hashes, and numbers as they travel. It is for one goroutine.
+// Sums is an owner's journal of the sums that the owners of a network made together (network.mode: sum), in their
+// order: an append-only file of frames (package frame), each durable before anything follows from it. It has masked
+// numbers and public ones only. The body of a frame is its kind, fields of eight bytes, hashes, and numbers as they
+// travel. It is for one goroutine.
 type Sums struct {
 	Head     SumsHead
 	Attempts []SumsAttempt
@@ -51,7 +52,8 @@ type SumsPart struct {
 	at            int64 // of the record
 }
 
-// LastSum is what is asked in the sum that ends a run. It has no numbers, and no charge: owners compare all totals by it.
+// LastSum is what is asked in the sum that ends a run. It has no numbers, and no charge: owners compare all totals by
+// it.
 var LastSum = sha256.Sum256([]byte("sotto/sums/1 end"))
 
 // Last reports whether the attempt is at the sum that ends a run.
@@ -175,7 +177,8 @@ func (s *Sums) body(at, size int64) ([]byte, error) {
 	return body, err
 }
 
-// take adds a record at the journal's end to what is known. It reports false if the record can't follow the ones before it.
+// take adds a record at the journal's end to what is known. It reports false if the record can't follow the ones before
+// it.
 func (s *Sums) take(body []byte) bool {
 	at := s.size
 	if first := at == 0; first || body[0] == kindSums {

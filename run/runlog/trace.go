@@ -64,8 +64,8 @@ type Writer struct {
 	// with the number of charged batches and the group's own charges. Its error stops the run
 	// before a release of the group leaves (R7).
 	Guard func(charged int, group []Charges) error
-	// AtOnce makes each charge durable, and gives it to Guard, before Charge returns: what follows from it leaves this process before the
-	// log does, as an owner's masked part. No charge is withdrawn then.
+	// AtOnce makes each charge durable, and gives it to Guard, before Charge returns: what follows from it leaves this
+	// process before the log does, as an owner's masked part. No charge is withdrawn then.
 	AtOnce bool
 	// Durable, if set, is told the steps of a group after it is durable. The slice is valid during
 	// the call.
@@ -135,7 +135,8 @@ func (d Disk) Continue(dir string, redo bool) (*Writer, *Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for name, size := range map[string]int64{EventsFile: rec.events.at, partFile(rec.newest): rec.releaseBytes, StepsFile: rec.steps.at} {
+	for name, size := range map[string]int64{EventsFile: rec.events.at, partFile(rec.newest): rec.releaseBytes,
+		StepsFile: rec.steps.at} {
 		if err := d.truncate(filepath.Join(dir, name), size); err != nil {
 			return nil, nil, err
 		}
@@ -196,7 +197,8 @@ func (w *Writer) Charge(e privacy.Event) error {
 	if w.err != nil {
 		return w.err
 	}
-	// At once, the release of the batch before is in the log ahead of the charge, so that a release stands by its own charge.
+	// At once, the release of the batch before is in the log ahead of the charge, so that a release stands by its own
+	// charge.
 	if w.AtOnce || time.Since(w.flushed) > GroupEvery || len(w.pendingReleases) > groupBytes {
 		if err := w.Flush(); err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/sottodp/sotto/oracle/remote"
 )
 
-// A branch is a worker's place in a tree: what comes from the coordinator and from the worker above it, and the workers below it. It ends
-// with the connection to the coordinator.
+// A branch is a worker's place in a tree: what comes from the coordinator and from the worker above it, and the workers
+// below it. It ends with the connection to the coordinator.
 type branch struct {
 	o       Options
 	open    context.Context
@@ -136,8 +136,8 @@ func (b *branch) dial(address string) (*link, error) {
 	return l, nil
 }
 
-// gather passes a question on, adds the sums of the workers below to the shard's own, and answers. It gives up when it hears of
-// something else.
+// gather passes a question on, adds the sums of the workers below to the shard's own, and answers. It gives up when it
+// hears of something else.
 func (b *branch) gather(m heard, shard *remote.Shard) {
 	var sending sync.WaitGroup
 	defer sending.Wait()

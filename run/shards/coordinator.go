@@ -21,7 +21,8 @@ import (
 
 // Times of a coordinator.
 const (
-	tellAfter = 3 * time.Second // that a shard has no worker, or is slow: without an answer, or four times the longest so far, up to
+	// that a shard has no worker, or is slow: without an answer, or four times the longest so far, up to
+	tellAfter = 3 * time.Second
 	tellLast  = time.Minute
 	askAgain  = 100 * time.Millisecond // after a worker that is not the right one
 	goodbye   = 2 * time.Second        // for workers to go
@@ -70,8 +71,8 @@ type post struct {
 	told     string // why the terminal was told that it takes long
 }
 
-// Listen opens the coordinator's side at an address, HOST:PORT or nats://HOST:PORT, port 0 for one that the system chooses. Notice
-// is told what the person at the terminal waits for.
+// Listen opens the coordinator's side at an address, HOST:PORT or nats://HOST:PORT, port 0 for one that the system
+// chooses. Notice is told what the person at the terminal waits for.
 func Listen(address string, count int, key *Key, notice func(string)) (*Coordinator, error) {
 	host, port, err := place(address)
 	if err != nil {
@@ -80,9 +81,11 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	listener, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, &run.InputError{Where: "--workers", Err: fmt.Errorf("found %q, where nothing can listen (%w); choose a free address of this machine", address, err)}
+		return nil, &run.InputError{Where: "--workers",
+			Err: fmt.Errorf("found %q, where nothing can listen (%w); choose a free address of this machine", address, err)}
 	}
-	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count), notice: notice, answers: make(chan answer, count), requested: make(chan struct{})}
+	c := &Coordinator{URL: listener.Addr().String(), key: key, listener: listener, posts: make([]post, count),
+		notice: notice, answers: make(chan answer, count), requested: make(chan struct{})}
 	if _, port, err = net.SplitHostPort(c.URL); err == nil && host != "" {
 		c.URL = net.JoinHostPort(host, port)
 	}
@@ -259,8 +262,8 @@ func (c *Coordinator) Shards() int { return len(c.posts) }
 // Largest implements remote.Carrier.
 func (c *Coordinator) Largest() int { return largest }
 
-// Ask implements remote.Carrier: it waits until there are answers. A worker that comes meanwhile gets the same bytes, hence the same
-// key of the sample.
+// Ask implements remote.Carrier: it waits until there are answers. A worker that comes meanwhile gets the same bytes,
+// hence the same key of the sample.
 func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(shard int, answer []byte) error) error {
 	c.asking.Lock()
 	defer c.asking.Unlock()

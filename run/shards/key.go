@@ -24,8 +24,8 @@ type Key struct {
 	proof  *tls.Config // of a connection between two of them
 }
 
-// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. "-" is standard input. An error in the
-// file is a *run.InputError.
+// ReadKey reads a key file: remote.SecretSize random bytes that only its owner may read. "-" is standard input. An
+// error in the file is a *run.InputError.
 func ReadKey(path string) (*Key, error) {
 	if path == "-" {
 		b, err := io.ReadAll(io.LimitReader(os.Stdin, remote.SecretSize+1))
@@ -64,7 +64,8 @@ func ReadKey(path string) (*Key, error) {
 func newKey(where string, b []byte) (*Key, error) {
 	secret, err := remote.NewSecret(b)
 	if err != nil {
-		return nil, &run.InputError{Where: where, Err: fmt.Errorf("found a key of %d bytes; expected %d", len(b), remote.SecretSize)}
+		return nil, &run.InputError{Where: where,
+			Err: fmt.Errorf("found a key of %d bytes; expected %d", len(b), remote.SecretSize)}
 	}
 	proof, err := proofOf(b)
 	return &Key{secret, proof}, err
@@ -73,8 +74,8 @@ func newKey(where string, b []byte) (*Key, error) {
 // errOtherKey says that the other side of a connection holds another key.
 var errOtherKey = errors.New("found a coordinator or worker with another key")
 
-// proofOf returns the configuration of TLS 1.3 by which both sides prove that they hold the key: each signs the handshake by the one
-// Ed25519 key that is derived from it. The certificates around it say nothing more.
+// proofOf returns the configuration of TLS 1.3 by which both sides prove that they hold the key: each signs the
+// handshake by the one Ed25519 key that is derived from it. The certificates around it say nothing more.
 func proofOf(key []byte) (*tls.Config, error) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sotto/shards/2 connection"))

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// A quiet connection reads without the scheduler's hooks for system calls. They wake the monitor of Go's runtime, which then wakes up
-// every 20 µs for a millisecond and more: in each worker, beside the sum that the question asks for. Its reads never
-// block, so the scheduler need not know of them.
+// A quiet connection reads without the scheduler's hooks for system calls. They wake the monitor of Go's runtime, which
+// then wakes up every 20 µs for a millisecond and more: in each worker, beside the sum that the question asks for. Its
+// reads never block, so the scheduler need not know of them.
 type quiet struct {
 	net.Conn
 	raw syscall.RawConn

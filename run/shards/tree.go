@@ -28,8 +28,8 @@ func below(shard, shards int) (first, end int) {
 	return min(first, shards), min(first+fanIn, shards)
 }
 
-// A tree is the coordinator's side of a tree of workers: of the workers that answered last, shard i is below shard i/fanIn − 1, and the
-// first fanIn below the coordinator.
+// A tree is the coordinator's side of a tree of workers: of the workers that answered last, shard i is below shard
+// i/fanIn − 1, and the first fanIn below the coordinator.
 type tree struct {
 	top     []*link       // those below the coordinator
 	planted int64         // version at which it was planted
@@ -168,8 +168,8 @@ func (p *post) tell(l *link, number uint64, text []byte) {
 	}
 }
 
-// Gather implements remote.Gatherer. It gives up when a worker comes or goes, and when it takes so long that one may hang: the shards
-// are asked one by one then, and give the sums that they have without computing them again.
+// Gather implements remote.Gatherer. It gives up when a worker comes or goes, and when it takes so long that one may
+// hang: the shards are asked one by one then, and give the sums that they have without computing them again.
 func (c *Coordinator) Gather(ctx context.Context, question []byte, take func(answer []byte)) error {
 	c.asking.Lock()
 	defer c.asking.Unlock()

@@ -127,7 +127,8 @@ func (o Options) dial(ctx context.Context) (*link, error) {
 func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 	l, err := newLink(ctx, tls.Client(quietly(conn), o.Key.proof))
 	if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
-		return nil, &run.InputError{Where: "--hub", Err: fmt.Errorf("found %s, where no coordinator of this version of Sotto listens", o.URL)}
+		return nil, &run.InputError{Where: "--hub",
+			Err: fmt.Errorf("found %s, where no coordinator of this version of Sotto listens", o.URL)}
 	}
 	if errors.Is(err, errOtherKey) {
 		return nil, &run.InputError{Where: "--key", Err: fmt.Errorf("the coordinator at %s has another key", o.URL)}
@@ -140,7 +141,8 @@ func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 		return nil, err
 	}
 	if len(greeting) < access.RequestSize {
-		return nil, &run.InputError{Where: "--hub", Err: fmt.Errorf("the coordinator at %s has another version of Sotto", o.URL)}
+		return nil, &run.InputError{Where: "--hub",
+			Err: fmt.Errorf("the coordinator at %s has another version of Sotto", o.URL)}
 	}
 	if l.request, err = access.ReadRequest(greeting[:access.RequestSize]); err != nil {
 		return nil, &run.InputError{Where: "--hub", Err: err}
@@ -148,7 +150,8 @@ func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 	clear(greeting[:access.RequestSize])
 	listen := greeting[access.RequestSize:]
 	if count != uint64(o.Count) {
-		return nil, &run.InputError{Where: "--shard", Err: fmt.Errorf("found %d/%d; write I/%d, the number of shards that the coordinator has", o.Index+1, o.Count, count)}
+		return nil, &run.InputError{Where: "--shard",
+			Err: fmt.Errorf("found %d/%d; write I/%d, the number of shards that the coordinator has", o.Index+1, o.Count, count)}
 	}
 	l.greeted()
 	if len(listen) > 0 { // for the worker above in a tree
@@ -238,13 +241,15 @@ func (o Options) prepare(ctx context.Context) (*holder, error) {
 	if files, err := data.Files(o.Spec.Data); err != nil {
 		return nil, err
 	} else if len(files) > 1 { // the coordinator's ledger learns one mark of a worker
-		return nil, &run.InputError{Where: o.Spec.Data, Err: errors.New("found a table of several files; give one file for each worker")}
+		return nil, &run.InputError{Where: o.Spec.Data,
+			Err: errors.New("found a table of several files; give one file for each worker")}
 	}
 	if err := access.Fits(ctx, w.schema, o.Spec.Data, o.Spec.Labels); err != nil {
 		return nil, err
 	}
 	if w.job.Facts.UnitRows > 0 && data.IsPacked(o.Spec.Data) {
-		return nil, &run.InputError{Where: o.Spec.Data, Err: fmt.Errorf("a packed table holds no ids, which show that no %s is in two shards; name the file that it was packed from", w.schema.Unit)}
+		return nil, &run.InputError{Where: o.Spec.Data,
+			Err: fmt.Errorf("a packed table holds no ids, which show that no %s is in two shards; name the file that it was packed from", w.schema.Unit)}
 	}
 	w.terms, err = w.job.Terms()
 	return w, err
@@ -256,8 +261,8 @@ func (w *holder) close() {
 	}
 }
 
-// read reads the rows, unless the coordinator asks as one before it did. A refusal of this machine's gate makes a shard that answers the
-// coordinator by it; only this machine's terminal says which dataset the rows are of.
+// read reads the rows, unless the coordinator asks as one before it did. A refusal of this machine's gate makes a shard
+// that answers the coordinator by it; only this machine's terminal says which dataset the rows are of.
 func (w *holder) read(ctx context.Context, request *access.Request) (err error) {
 	defer request.Erase()
 	id := request.ID()
@@ -292,7 +297,9 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 	}
 	defer gate.Close()
 	gate.Dropped = w.Spec.Dropped(w.Warn)
-	opened, err := gate.OpenShard(ctx, request, w.schema, w.Spec.Data, data.Options{Labels: w.Spec.Labels, KeepBad: w.job.Facts.Adjacency == privacy.ReplaceOne, IDKey: w.Key.Secret.IDKey()})
+	opened, err := gate.OpenShard(ctx, request, w.schema, w.Spec.Data,
+		data.Options{Labels: w.Spec.Labels, KeepBad: w.job.Facts.Adjacency == privacy.ReplaceOne,
+			IDKey: w.Key.Secret.IDKey()})
 	if err != nil {
 		return err
 	}
@@ -309,8 +316,11 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 		order = data.Order(table)
 	}
 	w.shard, err = remote.NewShard(remote.ShardConfig{
-		Rows: w.rows, Facts: w.job.Facts, Digest: digest, Order: order, Terms: w.terms, Secret: w.Key.Secret, Index: w.Index, Count: w.Count,
-		Hashes: func(key [32]byte) []uint64 { return data.Fingerprints(table, key[:]) }, Units: table.UnitIDs(), Compared: compared,
+		Rows: w.rows, Facts: w.job.Facts, Digest: digest, Order: order, Terms: w.terms, Secret: w.Key.Secret, Index: w.Index,
+		Count: w.Count,
+		Hashes: func(key [32]byte) []uint64 {
+			return data.Fingerprints(table, key[:])
+		}, Units: table.UnitIDs(), Compared: compared,
 	})
 	return err
 }

@@ -72,8 +72,9 @@ type extent struct {
 
 var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600, tables: 4}
 
-// All audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries
-// those that ask for gradients, in many runs the others; and it tests how far records move their sums. It calls done with each result. The level of alarms is of all together.
+// All audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries those
+// that ask for gradients, in many runs the others; and it tests how far records move their sums. It calls done with
+// each result. The level of alarms is of all together.
 func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	return whole.all(ctx, names, opt, done)
 }

@@ -25,7 +25,8 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Level bounds the probability of an alarm in an audit of a run that is what it claims, over all tests of the audit together.
+// Level bounds the probability of an alarm in an audit of a run that is what it claims, over all tests of the audit
+// together.
 const Level = 1e-4
 
 // A Result is what an audit found.
@@ -40,20 +41,23 @@ type Result struct {
 	Rows      int               `json:"declared_rows"`       // of units, where one has several rows
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
-	Bound     float64           `json:"epsilon_at_least"`        // by the claim's own curve: refutes less noise than a run at this ε has
-	Plain     float64           `json:"epsilon_at_least_any"`    // for any mechanism
-	Failure   float64           `json:"failure"`                 // the probability, at most, that a bound is above the true ε
-	Noise     float64           `json:"noise_at_most,omitempty"` // times what is claimed, by the same test
-	Canaries  int               `json:"canaries,omitempty"`
-	Guesses   int               `json:"guesses,omitempty"`
-	Right     int               `json:"right,omitempty"`
-	Runs      int               `json:"runs,omitempty"`
-	Steps     int               `json:"steps"`
-	Odds      []float64         `json:"-"` // of each canary
-	In        []bool            `json:"-"`
+	// by the claim's own curve: refutes less noise than a run at this ε has
+	Bound float64 `json:"epsilon_at_least"`
+	Plain float64 `json:"epsilon_at_least_any"` // for any mechanism
+	// the probability, at most, that a bound is above the true ε
+	Failure  float64   `json:"failure"`
+	Noise    float64   `json:"noise_at_most,omitempty"` // times what is claimed, by the same test
+	Canaries int       `json:"canaries,omitempty"`
+	Guesses  int       `json:"guesses,omitempty"`
+	Right    int       `json:"right,omitempty"`
+	Runs     int       `json:"runs,omitempty"`
+	Steps    int       `json:"steps"`
+	Odds     []float64 `json:"-"` // of each canary
+	In       []bool    `json:"-"`
 
 	// Of crafted canaries.
-	Mu      float64     `json:"mu_at_least,omitempty"` // of Gaussian DP, where the noise is Gaussian and each step is of all rows
+	// of Gaussian DP, where the noise is Gaussian and each step is of all rows
+	Mu      float64     `json:"mu_at_least,omitempty"`
 	Charged float64     `json:"mu_charged,omitempty"`
 	Scale   *[2]float64 `json:"noise_between,omitempty"` // times what is charged, with the same confidence
 	Tests   []Test      `json:"tests,omitempty"`
@@ -70,7 +74,8 @@ type Test struct {
 	P    float64 `json:"p"` // the probability, at most, of what was seen or worse, if the run is what it claims
 }
 
-// Refuted reports whether there is an alarm. A bound of 95 % confidence is above a tight claim in one audit of twenty; that is none.
+// Refuted reports whether there is an alarm. A bound of 95 % confidence is above a tight claim in one audit of twenty;
+// that is none.
 func (r *Result) Refuted() bool { return len(r.Alarms) > 0 }
 
 // alarm notes an alarm.
@@ -172,8 +177,9 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 // newResult begins the result of an audit of the job.
 func newResult(job *run.Job, attack string) *Result {
 	b, f := job.Spec.Privacy.Budget(), job.Facts
-	return &Result{Method: job.Spec.MethodName, Attack: attack, Adjacency: f.Adjacency, Unit: job.Schema.Unit, UnitRows: f.UnitRows,
-		Owners: f.Owners, Colluders: f.Colluders, Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
+	return &Result{Method: job.Spec.MethodName, Attack: attack, Adjacency: f.Adjacency, Unit: job.Schema.Unit,
+		UnitRows: f.UnitRows,
+		Owners:   f.Owners, Colluders: f.Colluders, Rows: f.Rows, Epsilon: b.Epsilon, Delta: b.Delta, Failure: Failure}
 }
 
 // right guesses the given number of coins, those with the largest odds, and counts the right guesses.
@@ -196,20 +202,23 @@ func right(in []bool, odds []float64, guesses int) int {
 
 // train runs a job's method, or the planted one, on the rows and the canaries. It returns the output and the
 // number of steps.
-func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options, l *listener) (w []float64, steps int, err error) {
+func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet, opt Options,
+	l *listener) (w []float64, steps int, err error) {
 	meter, err := job.Meter()
 	if opt.deed != nil {
 		own := *job
 		own.Method, job = opt.deed, &own
 		var plan privacy.Event
 		if plan, err = job.Method.Plan(job.Facts); err == nil {
-			meter, err = account.NewPlan(privacy.InPart(job.Part(), plan), job.Accountant, privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
+			meter, err = account.NewPlan(privacy.InPart(job.Part(), plan), job.Accountant,
+				privacy.Budget{Epsilon: 1e9, Delta: 0.5, Adjacency: job.Facts.Adjacency})
 		}
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: opt.Streams, Journal: run.NopJournal{}, Workers: opt.Workers}
+	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: opt.Streams, Journal: run.NopJournal{},
+		Workers: opt.Workers}
 	if set == nil && job.Sum != nil { // owners need the sums of each
 		set = &canarySet{Dim: job.Facts.Dim}
 	}
@@ -248,7 +257,9 @@ func Rows(job *run.Job, canaries int) (rows, beside int, err error) {
 		return 1, n - 1, nil
 	}
 	if canaries >= n {
-		return 0, 0, fmt.Errorf("canaries: found %d; under replace-one, choose fewer than the %d declared rows, which they replace", canaries, n)
+		return 0, 0,
+			fmt.Errorf("canaries: found %d; under replace-one, choose fewer than the %d declared rows, which they replace",
+				canaries, n)
 	}
 	return n - canaries, canaries, nil
 }

@@ -25,12 +25,13 @@ const (
 	leastOdds   = 8e3 // of canaries, if time allows
 	mostWork    = 5e9 // of all runs, about nanoseconds
 
-	// tests is how many tests share the level of alarms: two of canaries, six each of the noise of gradients, Hessians and choices, and two
-	// of samples, at most.
+	// tests is how many tests share the level of alarms: two of canaries, six each of the noise of gradients, Hessians and
+	// choices, and two of samples, at most.
 	tests = 22
 )
 
-// A layout is what the records of an audit with crafted canaries are. Under replace-one there are as many as declared; most have no gradient.
+// A layout is what the records of an audit with crafted canaries are. Under replace-one there are as many as declared;
+// most have no gradient.
 type layout struct{ rows, canaries, blank int }
 
 func layoutOf(job *run.Job) layout {
@@ -124,7 +125,8 @@ func (p *probe) curved(h []float64, q oracle.Hess, s sample.Sampler) {
 	p.hessians.matrix(h, s.Size(p.facts.Rows), p.sums.kept, p.sums.unit, scale, p.facts.Dim)
 }
 
-// chose takes a choice of a step along a line, by Gumbel noise. Other choices are of methods without gradients, or have another law.
+// chose takes a choice of a step along a line, by Gumbel noise. Other choices are of methods without gradients, or have
+// another law.
 func (p *probe) chose(k int, q oracle.Select, among oracle.Candidates, s sample.Sampler) {
 	line, ok := among.(oracle.Line)
 	sens, err := clip.Sensitivity(q.Bound, p.facts.Adjacency)
@@ -168,8 +170,8 @@ type crafting struct {
 	stops     bool    // when the run ends depends on what it releases
 }
 
-// Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with all that a
-// record may, in directions that no two of them share. It tests the noise and the samples, too.
+// Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with
+// all that a record may, in directions that no two of them share. It tests the noise and the samples, too.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	l := layoutOf(job)
 	claim := claims(job.Plan, job.Accountant, job.Facts.Adjacency)
@@ -274,8 +276,8 @@ func (c *crafting) first(p *probe) {
 
 // add adds the odds of one run's canaries.
 func (c *crafting) add(p *probe, took []bool) {
-	// Odds of other steps are no longer normal, and canaries of one run no longer independent. Where a clip norm follows from a
-	// release, a canary is cut to another unit, which changes its signal by less than 10⁻³.
+	// Odds of other steps are no longer normal, and canaries of one run no longer independent. Where a clip norm follows
+	// from a release, a canary is cut to another unit, which changes its signal by less than 10⁻³.
 	if p.heard != c.heard || math.Abs(p.signal-c.signal) > 1e-3*c.signal {
 		c.stops = true
 	}
@@ -297,8 +299,8 @@ func (c *crafting) add(p *probe, took []bool) {
 	}
 }
 
-// conclude bounds ε from below by the odds of all runs, and raises alarms: for canaries that tell more than the claim allows,
-// and for noise or samples that are not as charged.
+// conclude bounds ε from below by the odds of all runs, and raises alarms: for canaries that tell more than the claim
+// allows, and for noise or samples that are not as charged.
 func (c *crafting) conclude(claim family, loss account.Loss) error {
 	r := c.result
 	if c.stops {
@@ -352,8 +354,8 @@ func (c *crafting) shift(level float64) (refuted bool, err error) {
 	return audit.Shift(c.inZ, c.outZ, level) > r.Charged, nil
 }
 
-// splits bounds ε by how thresholds divide odds of any law: by the largest claim of the family that they refute. It reports
-// whether they refute the run's own claim, which is loss.
+// splits bounds ε by how thresholds divide odds of any law: by the largest claim of the family that they refute. It
+// reports whether they refute the run's own claim, which is loss.
 func (c *crafting) splits(
 	claim family, loss account.Loss, thresholds []float64, level float64,
 ) (refuted bool, err error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// A Fault is one that an audit plants in a run, to show that it would be found. Faults are around the private oracle and its
-// Summer, in this package alone: nothing that trains for use can reach them.
+// A Fault is one that an audit plants in a run, to show that it would be found. Faults are around the private oracle
+// and its Summer, in this package alone: nothing that trains for use can reach them.
 type Fault string
 
 // The faults.
@@ -128,8 +128,8 @@ type unmetered struct{ adjacency privacy.Adjacency }
 func (m unmetered) Adjacency() privacy.Adjacency { return m.adjacency }
 func (unmetered) Charge(privacy.Event) error     { return nil }
 
-// trainWith trains with the canaries and their fault, and returns the number of steps. The trainer's meter is charged what an
-// honest run is.
+// trainWith trains with the canaries and their fault, and returns the number of steps. The trainer's meter is charged
+// what an honest run is.
 func trainWith(ctx context.Context, t run.Trainer, c *canaries, l *listener) (int, error) {
 	if c.fault == "" {
 		_, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {

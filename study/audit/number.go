@@ -12,8 +12,9 @@ import (
 // numbers of canaries in one run, among which Canaries chooses.
 var numbers = []int{100, 200, 500, 1000, 2000, 5000, 10000, 20000}
 
-// Canaries is the number of canaries for an audit of the job in one run: the one with the largest expected bound. It follows from public
-// values alone. Few canaries show little, since a bound needs many right guesses. Many disturb each other.
+// Canaries is the number of canaries for an audit of the job in one run: the one with the largest expected bound. It
+// follows from public values alone. Few canaries show little, since a bound needs many right guesses. Many disturb each
+// other.
 func Canaries(job *run.Job) (int, error) {
 	replace := job.Facts.Adjacency == privacy.ReplaceOne // canaries take the place of rows
 	if replace && privacy.Contains[privacy.FixedSampled](job.Plan) {
@@ -49,8 +50,8 @@ func Canaries(job *run.Job) (int, error) {
 	return best, nil
 }
 
-// signal is how far apart the odds of a canary are, whether it takes part or not, in standard deviations and among n canaries: the μ of the Gaussian
-// with the advantage of the claim, if what the other canaries add is more noise.
+// signal is how far apart the odds of a canary are, whether it takes part or not, in standard deviations and among n
+// canaries: the μ of the Gaussian with the advantage of the claim, if what the other canaries add is more noise.
 func signal(job *run.Job, loss account.Loss, n int) (float64, error) {
 	more := float64(n-1) * disturbance(job, gaussianOf(loss))
 	loss, err := claims(job.Plan, job.Accountant, job.Facts.Adjacency)(1 / math.Sqrt(1+more))
@@ -65,9 +66,10 @@ func gaussianOf(l account.Loss) float64 {
 	return 2 * math.Sqrt2 * math.Erfinv(min(max(l.Delta(0), 1e-6), 0.9999))
 }
 
-// disturbance is the variance that one canary adds to the statistic of another, over that of the noise: the mean of the steps by their information.
-// The squared product of two random directions in d dimensions is 1/d on average. A canary takes part with probability ½, and is then in a sample with
-// the probability of its rate; under replace-one, where the sensitivity is twice its length, it adds itself or the opposite to each.
+// disturbance is the variance that one canary adds to the statistic of another, over that of the noise: the mean of the
+// steps by their information. The squared product of two random directions in d dimensions is 1/d on average. A canary
+// takes part with probability ½, and is then in a sample with the probability of its rate; under replace-one, where the
+// sensitivity is twice its length, it adds itself or the opposite to each.
 func disturbance(job *run.Job, mu float64) float64 {
 	each := 0.5
 	if job.Facts.Adjacency == privacy.ReplaceOne {

@@ -8,10 +8,11 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// owners play a network whose owners add up masked sums (network.mode: sum), as a private.Pool. One owner has all the records. The colluders
-// know their own shares of the noise, so they add none: what is left is the noise of the others, and the attack sees every total. The
-// hub makes the owners give up the first attempts, as many as the spec allows, after it has read their totals: the plan is charged for those, too.
-// There are no masks here: that they hide all but the total is proved and tested in gossip/mask.
+// owners play a network whose owners add up masked sums (network.mode: sum), as a private.Pool. One owner has all the
+// records. The colluders know their own shares of the noise, so they add none: what is left is the noise of the others,
+// and the attack sees every total. The hub makes the owners give up the first attempts, as many as the spec allows,
+// after it has read their totals: the plan is charged for those, too. There are no masks here: that they hide all but
+// the total is proved and tested in gossip/mask.
 type owners struct {
 	rows    *canaries
 	by      *listener
@@ -20,7 +21,8 @@ type owners struct {
 	reused  []int64 // FaultRerun: the noise of an attempt that was given up
 }
 
-// together makes the trainer one of owners who add up masked sums, if its job is of such a network. c has the trainer's records.
+// together makes the trainer one of owners who add up masked sums, if its job is of such a network. c has the trainer's
+// records.
 func together(t *run.Trainer, c *canaries, l *listener) {
 	if t.Job.Sum == nil {
 		return

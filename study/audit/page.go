@@ -41,11 +41,13 @@ func (r *Result) Facts() (facts [][2]string) {
 	if r.Owners > 0 {
 		against = ", against " + text.Against(r.Colluders)
 	}
-	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s%s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows), against)
+	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s%s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows),
+		against)
 	if r.Fault != "" {
 		add("Planted", "%s", Faults[r.Fault])
 	}
-	add("Found", "ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s", r.Bound, 100*(1-r.Failure), 100*r.Bound/r.Epsilon, found)
+	add("Found", "ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s", r.Bound, 100*(1-r.Failure),
+		100*r.Bound/r.Epsilon, found)
 	switch r.Attack {
 	case Crafted:
 		assumed := "the kind of noise, not its amount"
@@ -53,20 +55,23 @@ func (r *Result) Facts() (facts [][2]string) {
 			assumed = "Gaussian noise, of any amount"
 		}
 		add("", "ε ≥ %.4g for any mechanism; the first figure assumes %s", r.Plain, assumed)
-		add("How", "%d runs of %s on a small synthetic table, %d steps, %d canaries in each", r.Runs, r.Method, r.Steps, r.Canaries)
+		add("How", "%d runs of %s on a small synthetic table, %d steps, %d canaries in each", r.Runs, r.Method, r.Steps,
+			r.Canaries)
 		if r.Mu > 0 {
 			add("", "μ ≥ %.4g of Gaussian differential privacy; what is charged allows %.4g", r.Mu, r.Charged)
 		}
 		if r.Scale != nil {
 			add("Noise", "%.5g to %.5g times what is charged, with the same confidence", r.Scale[0], r.Scale[1])
 		}
-		add("Tests", "%d of the noise and the samples; an alarm of any test is false in one audit of %.0f at most", len(r.Tests), 1/Level)
+		add("Tests", "%d of the noise and the samples; an alarm of any test is false in one audit of %.0f at most",
+			len(r.Tests), 1/Level)
 		for _, a := range r.Alarms {
 			add("ALARM", "%s", a)
 		}
 	case OneRun:
 		add("", "ε ≥ %.4g for any mechanism; the first figure assumes the kind of noise, not its amount", r.Plain)
-		add("How", "one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)", r.Method, r.Steps, r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
+		add("How", "one run of %s, %d steps, %d canaries; %d guessed, %d right (%.1f %%; by chance half)", r.Method, r.Steps,
+			r.Canaries, r.Guesses, r.Right, 100*float64(r.Right)/float64(r.Guesses))
 		if r.Noise > 0 {
 			add("Noise", "at most %.3g times what is claimed, by the same test", r.Noise)
 		}
@@ -103,7 +108,9 @@ var sheet = template.Must(template.New("").Parse(`<!doctype html>
 // Write writes the page and the figures of an audit to a directory.
 func (r *Result) Write(dir string) error {
 	var page bytes.Buffer
-	if err := sheet.Execute(&page, map[string]any{"R": r, "Style": template.CSS(chart.Style), "Dark": template.CSS(chart.Dark), "Odds": r.odds(), "Meaning": Meaning}); err != nil {
+	if err := sheet.Execute(&page,
+		map[string]any{"R": r, "Style": template.CSS(chart.Style), "Dark": template.CSS(chart.Dark), "Odds": r.odds(),
+			"Meaning": Meaning}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -141,7 +148,8 @@ func (r *Result) Bar() template.HTML {
 			y+17, name, left, y, scale*v, class, left+scale*v+6, y+17, figure)
 	}
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 480 96" role="img" aria-labelledby="bar-t bar-d"><title id="bar-t">Bound beside claim</title><desc id="bar-d">The audit found an ε of at least %.4g; the claim is at most %.4g.</desc>%s%s</svg>`,
-		r.Bound, r.Epsilon, row(12, "found", "found", fmt.Sprintf("≥ %.4g", r.Bound), r.Bound), row(56, "claim", "claim", fmt.Sprintf("≤ %.4g", r.Epsilon), r.Epsilon)))
+		r.Bound, r.Epsilon, row(12, "found", "found", fmt.Sprintf("≥ %.4g", r.Bound), r.Bound),
+		row(56, "claim", "claim", fmt.Sprintf("≤ %.4g", r.Epsilon), r.Epsilon)))
 }
 
 // bins of the histogram of the odds.
@@ -167,7 +175,8 @@ func (r *Result) odds() template.HTML {
 		counts[side][min(bins-1, int(bins*(v-lo)/(hi-lo)))]++
 		n[side]++
 	}
-	p := chart.Plot{ID: "odds", Title: "Log odds of the canaries", Desc: "Two lines: the canaries that took part, more of them to the right, and those that did not",
+	p := chart.Plot{ID: "odds", Title: "Log odds of the canaries",
+		Desc:   "Two lines: the canaries that took part, more of them to the right, and those that did not",
 		XLabel: "log odds", YLabel: "% of them", Lines: []chart.Line{{Name: "took part"}, {Name: "did not"}}}
 	for side := range counts {
 		for k, c := range counts[side] {

@@ -14,9 +14,9 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// Parts are those of an audit of a run with a holdout. Under add-or-remove each canary is in one of them, by the hash that divides
-// tables. The attack knows in which, and looks at that part; then it looks at the other, where the canary must not show. Under replace-one
-// a record may be replaced in both parts at once.
+// Parts are those of an audit of a run with a holdout. Under add-or-remove each canary is in one of them, by the hash
+// that divides tables. The attack knows in which, and looks at that part; then it looks at the other, where the canary
+// must not show. Under replace-one a record may be replaced in both parts at once.
 type parts struct {
 	job    *run.Job
 	marks  *data.Table // a row for each canary, by which they are divided
@@ -33,7 +33,8 @@ func partsOf(job *run.Job, canaries int, fault Fault) *parts {
 	if job.Held == nil {
 		return nil
 	}
-	p := &parts{job: job, both: fault == FaultParts || job.Facts.Adjacency == privacy.ReplaceOne, odds: make([]float64, canaries)}
+	p := &parts{job: job, both: fault == FaultParts || job.Facts.Adjacency == privacy.ReplaceOne,
+		odds: make([]float64, canaries)}
 	b := &data.Block{N: canaries, Dim: 1}
 	for i := range canaries {
 		b.X, b.Norm = append(b.X, float32(i+1)), append(b.Norm, float32(i+1))
@@ -45,8 +46,8 @@ func partsOf(job *run.Job, canaries int, fault Fault) *parts {
 	return p
 }
 
-// mostInCells is how many canaries have cells of their own in each score: two cells where another record takes a canary's place. The
-// sums of errors are all of one.
+// mostInCells is how many canaries have cells of their own in each score: two cells where another record takes a
+// canary's place. The sums of errors are all of one.
 func mostInCells(job *run.Job) int {
 	classes, most := job.Schema.Classes(), math.MaxInt
 	for _, q := range job.Held.Score.Scores {
@@ -67,7 +68,9 @@ func cellsOf(adj privacy.Adjacency) int {
 
 // divide says which canaries are in the part that is trained on, given those that take part.
 func (p *parts) divide(took []bool, key uint64) (training []bool) {
-	p.held = data.HeldOut(p.marks, []byte{byte(key), byte(key >> 8), byte(key >> 16), byte(key >> 24), byte(key >> 32), byte(key >> 40)}, p.job.Spec.Holdout)
+	p.held = data.HeldOut(p.marks,
+		[]byte{byte(key), byte(key >> 8), byte(key >> 16), byte(key >> 24), byte(key >> 32), byte(key >> 40)},
+		p.job.Spec.Holdout)
 	training = make([]bool, len(took))
 	for i := range took {
 		training[i] = took[i] && (p.both || !p.held[i])
@@ -75,8 +78,8 @@ func (p *parts) divide(took []bool, key uint64) (training []bool) {
 	return training
 }
 
-// score asks for the scores of the part held out, in which are those canaries that took part and were not trained on, and computes the
-// odds that each of them is.
+// score asks for the scores of the part held out, in which are those canaries that took part and were not trained on,
+// and computes the odds that each of them is.
 func (p *parts) score(ctx context.Context, took []bool, meter account.Meter, streams noise.Streams) error {
 	facts := p.job.Facts
 	facts.Rows, facts.Centered, facts.Shifted, facts.LabelMin = p.job.Held.Rows, false, false, 0
@@ -85,7 +88,8 @@ func (p *parts) score(ctx context.Context, took []bool, meter account.Meter, str
 		sums.in[i] = took[i] && (p.both || p.held[i])
 	}
 	account.AllowGaps(meter) // a method may stop early
-	t := run.Trainer{Job: &run.Job{Model: p.job.Model, Facts: facts}, Part: p.job.Held.Part(), Table: data.Empty(p.job.Schema), Summer: sums, Meter: meter, Streams: streams,
+	t := run.Trainer{Job: &run.Job{Model: p.job.Model, Facts: facts}, Part: p.job.Held.Part(),
+		Table: data.Empty(p.job.Schema), Summer: sums, Meter: meter, Streams: streams,
 		Journal: run.NopJournal{}, First: 1 << 30}
 	o, err := t.Open()
 	if err != nil {
@@ -121,7 +125,8 @@ func oddsOf(answer []float64, i int, facts oracle.Public, deviation float64) (od
 	return likelier(answer[i]*one, one, false)
 }
 
-// own are the odds of canary i by what the attack looks at, and their signal, given those by the training. It keeps what the other part shows.
+// own are the odds of canary i by what the attack looks at, and their signal, given those by the training. It keeps
+// what the other part shows.
 func (p *parts) own(i int, took bool, training, signal float64) (odds, of float64) {
 	if p.job.Facts.Adjacency == privacy.ReplaceOne {
 		return training + p.odds[i], signal + p.signal

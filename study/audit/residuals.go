@@ -13,8 +13,9 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// deviation is the standard deviation of Gaussian noise that is charged for q on a sample of s, or the scale of Laplace noise; 0 for
-// none. unit is that of the sum. It follows from what is charged and not from the oracle, whose arithmetic it tests.
+// deviation is the standard deviation of Gaussian noise that is charged for q on a sample of s, or the scale of Laplace
+// noise; 0 for none. unit is that of the sum. It follows from what is charged and not from the oracle, whose arithmetic
+// it tests.
 func deviation(q oracle.Grad, s sample.Sampler, facts *oracle.Public, unit float64) (scale float64, laplace bool) {
 	norm, bound := q.Clip.Norm(), q.Clip.Bound()
 	adjacency, times := facts.Adjacency, 1.0
@@ -100,8 +101,8 @@ func (r *residuals) hear(g []float64, size float64, exact []float64, scale float
 	r.note(z)
 }
 
-// matrix takes the release of a symmetric matrix, its upper triangle row after row, whose noise has this standard deviation on the diagonal, and
-// beside it one that is smaller by √2.
+// matrix takes the release of a symmetric matrix, its upper triangle row after row, whose noise has this standard
+// deviation on the diagonal, and beside it one that is smaller by √2.
 func (r *residuals) matrix(h []float64, size float64, counts []int64, unit, scale float64, dim int) {
 	r.grown, r.exact = r.grown[:0], r.exact[:0]
 	for i, at := 0, 0; i < dim; i++ {
@@ -116,8 +117,9 @@ func (r *residuals) matrix(h []float64, size float64, counts []int64, unit, scal
 	r.hear(r.grown, size, r.exact, scale, false)
 }
 
-// choice takes the choice k among candidates of which each is exp(scores) as likely. Where u is uniform in the part of [0, 1] that is the
-// candidate's, the candidates being in the order of their scores, it is uniform in [0, 1]: that becomes a normal score.
+// choice takes the choice k among candidates of which each is exp(scores) as likely. Where u is uniform in the part of
+// [0, 1] that is the candidate's, the candidates being in the order of their scores, it is uniform in [0, 1]: that
+// becomes a normal score.
 func (r *residuals) choice(k int, scores []float64, u float64) {
 	best := slices.Max(scores)
 	below, all := 0.0, 0.0

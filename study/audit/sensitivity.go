@@ -45,8 +45,8 @@ const (
 // errTwins ends a run of which enough sums were compared.
 var errTwins = errors.New("audit: enough sums")
 
-// sense runs a method, of that name in the registry, with each model that it supports on so many synthetic tables, random and adversarial
-// ones, and compares its exact sums with those of neighboring tables.
+// sense runs a method, of that name in the registry, with each model that it supports on so many synthetic tables,
+// random and adversarial ones, and compares its exact sums with those of neighboring tables.
 func sense(ctx context.Context, name string, m method.Method, tables int, opt Options) (*Sensitivities, error) {
 	found := &Sensitivities{Method: name}
 	src, err := opt.Streams.Stream("sensitivity", 0)
@@ -86,17 +86,19 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 	return found, nil
 }
 
-// twinJob is a job of the method and the model on a small table, nil if the method does not support the model; or on one of
-// images, nil if a run would not keep them as bytes.
+// twinJob is a job of the method and the model on a small table, nil if the method does not support the model; or on
+// one of images, nil if a run would not keep them as bytes.
 func twinJob(name string, m method.Method, modelName string, images bool) (*run.Job, error) {
 	entry, err := model.Lookup(modelName)
 	if err != nil {
 		return nil, err
 	}
-	label := map[model.Label]string{model.TwoClasses: "classes: [no, yes]", model.SomeClasses: "classes: [one, two, three]",
-		model.Number: "min: 0, max: 9", model.Count: "min: 0, max: 9"}[entry.Label]
+	label := map[model.Label]string{model.TwoClasses: "classes: [no, yes]",
+		model.SomeClasses: "classes: [one, two, three]",
+		model.Number:      "min: 0, max: 9", model.Count: "min: 0, max: 9"}[entry.Label]
 	var b strings.Builder
-	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\nintercept: %t\ncolumns:\n", twinRows, !entry.Net)
+	fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: csv, header: true}\nintercept: %t\ncolumns:\n", twinRows,
+		!entry.Net)
 	for k := range twinWidth {
 		fmt.Fprintf(&b, "  - {name: x%d, type: numeric, min: -1, max: 1}\n", k)
 	}
@@ -107,7 +109,8 @@ func twinJob(name string, m method.Method, modelName string, images bool) (*run.
 			classes = `["0", "1", "2"]`
 		}
 		b.Reset()
-		fmt.Fprintf(&b, "dataset: synthetic\nrows: %d\nformat: {kind: idx}\nrow_norm: 1\nimage: {shape: [3, %d], center: 100, scale: 255}\ncolumns:\n  - {name: label, type: label, classes: %s}\n",
+		fmt.Fprintf(&b,
+			"dataset: synthetic\nrows: %d\nformat: {kind: idx}\nrow_norm: 1\nimage: {shape: [3, %d], center: 100, scale: 255}\ncolumns:\n  - {name: label, type: label, classes: %s}\n",
 			twinRows, twinWidth/3, classes)
 	}
 	s, err := schema.Parse("", []byte(b.String()))
@@ -160,7 +163,8 @@ func (f *Sensitivities) run(ctx context.Context, job *run.Job, number int, seed 
 	return err
 }
 
-// twins is the Summer of a table, and the oracle that a method asks. For each sum it also adds up that of tables with one record more.
+// twins is the Summer of a table, and the oracle that a method asks. For each sum it also adds up that of tables with
+// one record more.
 type twins struct {
 	private.Summer
 	oracle.Oracle
@@ -177,7 +181,8 @@ type twins struct {
 	found *Sensitivities
 }
 
-// newTwins makes the tables of that number. Every second one is of adversarial rows alone. Twice puts each record in its table twice: a fault.
+// newTwins makes the tables of that number. Every second one is of adversarial rows alone. Twice puts each record in
+// its table twice: a fault.
 func newTwins(ctx context.Context, job *run.Job, number int, seed uint64, twice bool) (*twins, error) {
 	coins, err := noise.SeededStreams(seed).Stream("records", 0)
 	if err != nil {
@@ -287,7 +292,8 @@ func (t *twins) images(n int) *data.Table {
 	return data.OfImages(t.job.Schema, images, labels)
 }
 
-// record is as long as the schema allows, or 0, in a random direction or along one feature, with a label at an end or between.
+// record is as long as the schema allows, or 0, in a random direction or along one feature, with a label at an end or
+// between.
 func (t *twins) record() *data.Block {
 	table, facts := t.table, t.job.Facts
 	if facts.Bytes {
@@ -319,7 +325,8 @@ func (t *twins) record() *data.Block {
 	for _, v := range x {
 		square += float64(v) * float64(v)
 	}
-	b := &data.Block{N: 1, Dim: table.Dim, X: x, Norm: []float32{float32(min(table.NormBound, math.Sqrt(square)*(1+0x1p-20)))}}
+	b := &data.Block{N: 1, Dim: table.Dim, X: x,
+		Norm: []float32{float32(min(table.NormBound, math.Sqrt(square)*(1+0x1p-20)))}}
 	if table.Labeled {
 		y := float32(t.below(max(2, facts.Classes)))
 		if l := t.job.Schema.LabelBounds(); l != nil {
@@ -409,8 +416,8 @@ func (b twinsBatch) Select(q oracle.Select, among oracle.Candidates) (int, error
 	return b.Batch.Select(q, among)
 }
 
-// bounds are how far a record's presence and its replacement may move the sum of a charged query: all of it in the ℓ1 or ℓ2 norm, or each
-// number, for norm 0.
+// bounds are how far a record's presence and its replacement may move the sum of a charged query: all of it in the ℓ1
+// or ℓ2 norm, or each number, for norm 0.
 func bounds(q oracle.Query, classes int) (presence, replacement float64, norm int) {
 	switch q := q.(type) {
 	case oracle.Mean:
@@ -517,8 +524,8 @@ func moved(s *private.Sum, a, b []int64, norm int) float64 {
 	return sum
 }
 
-// minimize compares the minimizers of tables in which one record is replaced. Only a descent's are within a bound: objective perturbation hides a
-// record by the linear term that it draws.
+// minimize compares the minimizers of tables in which one record is replaced. Only a descent's are within a bound:
+// objective perturbation hides a record by the linear term that it draws.
 func (t *twins) minimize(ctx context.Context, q oracle.Minimize) error {
 	how, ok := q.How.(oracle.Descent)
 	if !ok || t.job.Facts.Adjacency != privacy.ReplaceOne {
@@ -527,7 +534,8 @@ func (t *twins) minimize(ctx context.Context, q oracle.Minimize) error {
 	facts, m, table := t.job.Facts, t.job.Model.Facts(), t.table
 	release, err := perturb.Problem{
 		Model: t.job.Model.Name(), Adjacency: facts.Adjacency, Records: facts.Rows, UnitRows: facts.UnitRows, Dim: facts.Dim,
-		Features: table.Dim, Outputs: t.job.Model.Outputs(), Block: data.BlockRows, RowNorm: table.NormBound, NormBound: m.NormBound,
+		Features: table.Dim, Outputs: t.job.Model.Outputs(), Block: data.BlockRows, RowNorm: table.NormBound,
+		NormBound: m.NormBound,
 		Lipschitz: m.Lipschitz, Smooth: m.Smooth, Convex: m.Convex, OneMargin: m.OneMargin,
 	}.Release(q)
 	if err != nil {
@@ -539,7 +547,8 @@ func (t *twins) minimize(ctx context.Context, q oracle.Minimize) error {
 	for _, table := range t.more {
 		surplus := table.Rows() - twinRows // the record takes the place of a row
 		same := data.Subset([]*data.Table{table}, func(row int) bool { return row >= surplus })
-		trainer := run.Trainer{Job: t.job, Table: same, Meter: unmetered{facts.Adjacency}, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}, Workers: 1}
+		trainer := run.Trainer{Job: t.job, Table: same, Meter: unmetered{facts.Adjacency}, Streams: noise.SeededStreams(1),
+			Journal: run.NopJournal{}, Workers: 1}
 		o, err := trainer.Open()
 		if err != nil {
 			return err

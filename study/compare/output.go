@@ -32,7 +32,8 @@ func hundredths(v float64, _ int) string { return strconv.FormatFloat(v, 'f', 2,
 
 // shown lists the figures of a table, the score first.
 func (t *table) shown() []shown {
-	return []shown{scored(t.schema.Classes() > 0), {"objective", (*Cell).Objective, 1, chart.Number}, {"seconds", (*Cell).Seconds, 1, chart.Number}}
+	return []shown{scored(t.schema.Classes() > 0), {"objective", (*Cell).Objective, 1, chart.Number},
+		{"seconds", (*Cell).Seconds, 1, chart.Number}}
 }
 
 // scored returns the score of a table: an accuracy if it has classes, else an error.
@@ -122,7 +123,8 @@ func (p *Plan) told() string {
 	case v.Folds != 0:
 		how = fmt.Sprintf("%d folds, %s", v.Folds, how)
 	case v.Split != 0:
-		how = fmt.Sprintf("%s, each with a split of its own, %s of the %s to train on", how, strconv.FormatFloat(v.Split, 'g', -1, 64), p.counted())
+		how = fmt.Sprintf("%s, each with a split of its own, %s of the %s to train on", how,
+			strconv.FormatFloat(v.Split, 'g', -1, 64), p.counted())
 	}
 	if p.perCell() > 1 {
 		how = "mean ± standard deviation (median) of " + how
@@ -142,7 +144,9 @@ func (p *Plan) counted() string {
 // page is the comparison in Markdown.
 func (p *Plan) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ", Notice, p.told())
+	fmt.Fprintf(&b,
+		"# Comparison\n\n> %s\n\nFigures are %s. ε is the cap of a run whose training rows are the part it is trained on. ",
+		Notice, p.told())
 	fmt.Fprintf(&b, "Seconds are of training, while other cells train too.\n\n![what was found](%s)\n", Chart)
 	for _, t := range p.tables {
 		fmt.Fprintf(&b, "\n## %s\n\n%s declared %s, %s.\n", t.name, chart.Integer(t.rows), t.schema.Counted(), t.terms())
@@ -170,7 +174,8 @@ func (p *Plan) cellsCSV() string {
 		if len(c.Results) > 0 && c.Results[0].Noise > 0 {
 			multiplier = field(c.Results[0].Noise)
 		}
-		line := []string{c.Table, c.Method, c.Epsilon, delta, adjacency, strconv.Itoa(len(c.Results)), strconv.Itoa(c.Diverged()), c.Measure()}
+		line := []string{c.Table, c.Method, c.Epsilon, delta, adjacency, strconv.Itoa(len(c.Results)),
+			strconv.Itoa(c.Diverged()), c.Measure()}
 		for _, f := range []Figure{c.Score(), c.Objective(), c.Seconds()} {
 			line = append(line, field(f.Mean), field(f.SD), field(f.Median))
 		}
@@ -190,8 +195,10 @@ func (p *Plan) runsCSV() string {
 	}
 	for _, c := range p.Cells {
 		for _, r := range c.Results {
-			lines = append(lines, []string{c.Table, c.Method, c.Epsilon, strconv.Itoa(r.Seed), strconv.Itoa(r.Fold), strconv.Itoa(r.TrainRows), strconv.Itoa(r.TestRows),
-				c.Measure(), number(r.Score), number(r.Objective), field(r.Seconds), strconv.Itoa(r.Steps), r.Outcome})
+			lines = append(lines,
+				[]string{c.Table, c.Method, c.Epsilon, strconv.Itoa(r.Seed), strconv.Itoa(r.Fold), strconv.Itoa(r.TrainRows),
+					strconv.Itoa(r.TestRows),
+					c.Measure(), number(r.Score), number(r.Objective), field(r.Seconds), strconv.Itoa(r.Steps), r.Outcome})
 		}
 	}
 	return csvOf(lines)
@@ -217,7 +224,8 @@ func (p *Plan) figure() string {
 	var plots []chart.Plot
 	for i, t := range p.tables {
 		for k, s := range t.shown()[:2] {
-			plot := chart.Plot{ID: fmt.Sprintf("t%d-%d", i, k), Title: t.name + ": " + s.name, Desc: "A line for each method", XLabel: "ε", YLabel: s.name, LogX: true, Tight: true}
+			plot := chart.Plot{ID: fmt.Sprintf("t%d-%d", i, k), Title: t.name + ": " + s.name, Desc: "A line for each method",
+				XLabel: "ε", YLabel: s.name, LogX: true, Tight: true}
 			for _, c := range t.cells {
 				n := len(plot.Lines)
 				if n == 0 || plot.Lines[n-1].Name != c.Method {
@@ -248,7 +256,8 @@ func (p *Plan) Write(dir string) error {
 	for _, c := range p.Cells {
 		c.order()
 	}
-	for _, f := range []struct{ name, text string }{{CellsCSV, p.cellsCSV()}, {RunsCSV, p.runsCSV()}, {Page, p.page()}, {Chart, p.figure()}} {
+	for _, f := range []struct{ name, text string }{{CellsCSV, p.cellsCSV()}, {RunsCSV, p.runsCSV()}, {Page, p.page()},
+		{Chart, p.figure()}} {
 		if err := newfile.Replace(filepath.Join(dir, f.name), 0o600, []byte(f.text)); err != nil {
 			return err
 		}

@@ -110,7 +110,9 @@ func New(o Options) (*Plan, error) {
 		return nil, fail("split: found it beside folds; give one of them")
 	case v.Rows < 0:
 		return nil, fail("rows: found %d; write a whole number of 1 or more", v.Rows)
-	case (v.Split != 0 || v.Folds != 0) && slices.ContainsFunc(o.Flags, func(f run.Override) bool { return f.Path == "test" }):
+	case (v.Split != 0 || v.Folds != 0) && slices.ContainsFunc(o.Flags, func(f run.Override) bool {
+		return f.Path == "test"
+	}):
 		return nil, fail("--test: found it beside a split or folds, which score on rows of the data; give one of them")
 	case len(o.Data) > 0 && len(v.Tables) > 0:
 		return nil, fail("--data: found it beside compare.tables of the spec; give one of them")
@@ -182,7 +184,8 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 		m = slices.Clone(m)
 		label, _ := m.Take("label")
 		for _, epsilon := range v.Epsilon {
-			over := slices.Concat(of, prefixed("method.", m), o.Flags, []run.Override{{Path: "lab", Value: "true", From: "sotto compare"}})
+			over := slices.Concat(of, prefixed("method.", m), o.Flags,
+				[]run.Override{{Path: "lab", Value: "true", From: "sotto compare"}})
 			switch epsilon {
 			case "":
 			case NoNoise:
@@ -260,11 +263,13 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 	case t.files[0] == "":
 		return fail("field %q of table %s is missing: the rows to train on; or --data FILE", "data", t.name)
 	case len(t.files) > 1 && t.schema.UnitRows > 0:
-		return fail("data: found %d files of table %s; give one, since the rows of one %s may stand in several", len(t.files), t.name, t.schema.Unit)
+		return fail("data: found %d files of table %s; give one, since the rows of one %s may stand in several", len(t.files),
+			t.name, t.schema.Unit)
 	case !divided && s.Test == "":
 		return fail("field %q of table %s is missing: the rows to score on; or --test FILE, or a share of the data by --split 0.8 or --folds 10", "test", t.name)
 	case t.rows == 0 && len(t.files) > 1:
-		return fail("field %q of table %s is missing: the public row count of its %d files together; or --rows N", "rows", t.name, len(t.files))
+		return fail("field %q of table %s is missing: the public row count of its %d files together; or --rows N", "rows",
+			t.name, len(t.files))
 	case t.rows == 0:
 		t.rows = t.schema.Rows
 	}
@@ -367,7 +372,8 @@ func each(jobs, n int, f func(i int)) {
 func (p *Plan) Warnings() []string {
 	var out []string
 	for _, t := range p.tables {
-		if warning, _ := t.spec.CheckDelta(oracle.Public{Rows: t.rows, UnitRows: t.schema.UnitRows}, " of table "+t.name); warning != "" {
+		if warning, _ := t.spec.CheckDelta(oracle.Public{Rows: t.rows, UnitRows: t.schema.UnitRows},
+			" of table "+t.name); warning != "" {
 			out = append(out, warning)
 		}
 	}
@@ -392,5 +398,6 @@ func (t *table) terms() string {
 	if len(deltas) == 0 {
 		return "without noise"
 	}
-	return fmt.Sprintf("δ = %s, %v, for any %s", strings.Join(deltas, " or "), t.adjacency, text.Whom(t.schema.Unit, t.schema.UnitRows))
+	return fmt.Sprintf("δ = %s, %v, for any %s", strings.Join(deltas, " or "), t.adjacency,
+		text.Whom(t.schema.Unit, t.schema.UnitRows))
 }

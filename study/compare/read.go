@@ -61,7 +61,8 @@ func ReadRows(dir string) ([]Row, error) {
 			}
 			return ""
 		}
-		r := Row{Table: text("table"), Method: text("method"), Epsilon: text("epsilon"), Delta: text("delta"), Adjacency: text("adjacency"), Refused: text("refused")}
+		r := Row{Table: text("table"), Method: text("method"), Epsilon: text("epsilon"), Delta: text("delta"),
+			Adjacency: text("adjacency"), Refused: text("refused")}
 		var noRuns, noDiverged error
 		r.Runs, noRuns = strconv.Atoi(text("runs"))
 		r.Diverged, noDiverged = strconv.Atoi(text("diverged"))
@@ -80,7 +81,8 @@ func ReadRows(dir string) ([]Row, error) {
 		s, plain := scored(text("measure") == "accuracy"), shown{scale: 1, write: chart.Number}
 		whole := r.Runs - r.Diverged
 		r.Mean, r.SD = s.scale*number("score_mean"), s.scale*number("score_sd")
-		r.Measure, r.Score, r.Objective, r.Seconds = s.name, figure(s, "score", whole), figure(plain, "objective", whole), figure(plain, "seconds", r.Runs)
+		r.Measure, r.Score, r.Objective, r.Seconds = s.name, figure(s, "score", whole), figure(plain, "objective", whole),
+			figure(plain, "seconds", r.Runs)
 		rows = append(rows, r)
 	}
 	return rows, nil

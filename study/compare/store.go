@@ -66,7 +66,8 @@ func (p *Plan) facts() (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := one{Name: t.name, Schema: schema, Test: run.TablePath(t.spec.Test), Labels: []string{run.TablePath(t.spec.Labels), run.TablePath(t.spec.TestLabels)}, Rows: t.rows}
+		o := one{Name: t.name, Schema: schema, Test: run.TablePath(t.spec.Test),
+			Labels: []string{run.TablePath(t.spec.Labels), run.TablePath(t.spec.TestLabels)}, Rows: t.rows}
 		for _, f := range t.files {
 			o.Files = append(o.Files, run.TablePath(f))
 		}
@@ -171,7 +172,8 @@ func (p *Plan) load(f *os.File) error {
 		err := json.Unmarshal(text, &l)
 		c := cells[[3]string{l.Table, l.Method, l.Epsilon}]
 		key := fmt.Sprintf("%q %q %q %d %d", l.Table, l.Method, l.Epsilon, l.Seed, l.Fold)
-		if err != nil || c == nil || seen[key] || l.Seed < 0 || l.Seed >= p.Varied.Seeds || l.Fold < 0 || l.Fold >= max(1, p.Varied.Folds) {
+		if err != nil || c == nil || seen[key] || l.Seed < 0 || l.Seed >= p.Varied.Seeds || l.Fold < 0 ||
+			l.Fold >= max(1, p.Varied.Folds) {
 			return fail("%s:%d: found a line that is none of this comparison; use the file as Sotto wrote it", f.Name(), i+1)
 		}
 		seen[key] = true

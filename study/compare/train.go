@@ -53,7 +53,9 @@ func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) err
 	var all []job
 	for _, q := range p.parts {
 		for _, c := range q.table.cells {
-			if c.Refused != "" || slices.ContainsFunc(c.Results, func(r Result) bool { return r.Seed == q.seed && r.Fold == q.fold }) {
+			if c.Refused != "" || slices.ContainsFunc(c.Results, func(r Result) bool {
+				return r.Seed == q.seed && r.Fold == q.fold
+			}) {
 				continue
 			}
 			all = append(all, job{c, q})
@@ -93,7 +95,8 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	}
 	defer p.release(q)
 	job := c.jobs[q.rows]
-	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(), Noise: method.NoiseMultiplier(job.Method)}
+	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(),
+		Noise: method.NoiseMultiplier(job.Method)}
 	own := *train // the oracle notes the order of reading in its table
 	t := run.Trainer{Job: job, Table: &own, Streams: noise.SeededStreams(uint64(q.seed)), Journal: run.NopJournal{}}
 	if p.Watch != nil {
@@ -280,7 +283,8 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 		rows += o.Units()
 	}
 	if opt.KeepBad && rows != t.rows {
-		return fail("rows: found %d in the %d files of table %s; under replace-one they must be exactly the declared %d", rows, len(t.files), t.name, t.rows)
+		return fail("rows: found %d in the %d files of table %s; under replace-one they must be exactly the declared %d",
+			rows, len(t.files), t.name, t.rows)
 	}
 	if v.Split != 0 || v.Folds != 0 {
 		return nil

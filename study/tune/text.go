@@ -19,29 +19,38 @@ func (r *Result) scored() string {
 	case score < 0:
 		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
 	default:
-		return fmt.Sprintf("accuracy %.4g ± %.2g on the test rows (95 %%), higher by chance since it is the best", score, 1.96*math.Sqrt(score*(1-score)/float64(r.info.Result.Test.Rows)))
+		return fmt.Sprintf("accuracy %.4g ± %.2g on the test rows (95 %%), higher by chance since it is the best", score,
+			1.96*math.Sqrt(score*(1-score)/float64(r.info.Result.Test.Rows)))
 	}
 }
 
 // Text states the cost of the search and what it leaves each candidate.
 func (p *Plan) Text(w io.Writer) {
 	b := p.Budget
-	fmt.Fprintf(w, "Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n", b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
-	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each, map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
+	fmt.Fprintf(w,
+		"Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n",
+		b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
+	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each,
+		map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
 	if p.Score == ByLoss {
-		fmt.Fprintf(w, "Noise      a score has a standard deviation of %.2g: methods whose mean losses differ by less than %.2g look alike\n", p.Noise(), p.alike())
+		fmt.Fprintf(w,
+			"Noise      a score has a standard deviation of %.2g: methods whose mean losses differ by less than %.2g look alike\n", p.Noise(), p.alike())
 	}
 	if u := p.Uncharged(); !math.IsInf(u, 1) {
-		fmt.Fprintf(w, "Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
+		fmt.Fprintf(w,
+			"Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
 	}
 }
 
 // Text prints the result for people.
 func (r *Result) Text(w io.Writer) {
 	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), r.scored())
-	fmt.Fprintf(w, "Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n", r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
-	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, runlog.ModelFile), filepath.Join(r.dir, runlog.ReportFile))
+	fmt.Fprintf(w,
+		"Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n",
+		r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, runlog.ModelFile),
+		filepath.Join(r.dir, runlog.ReportFile))
 }

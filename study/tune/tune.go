@@ -68,7 +68,8 @@ type Plan struct {
 // Warnings are what a person should know before the search.
 func (p *Plan) Warnings() (all []string) {
 	if alike := p.alike(); alike > p.spread()/10 {
-		all = append(all, fmt.Sprintf("noise in a score hides differences in mean loss below %.2g; before training it is %.3g, and most lists of methods differ by less. `sotto fit` with method auto needs no search (docs/how-to/choosing.md)", alike, p.spread()))
+		all = append(all,
+			fmt.Sprintf("noise in a score hides differences in mean loss below %.2g; before training it is %.3g, and most lists of methods differ by less. `sotto fit` with method auto needs no search (docs/how-to/choosing.md)", alike, p.spread()))
 	}
 	for _, c := range p.Candidates {
 		for _, text := range c.Job.Warnings {
@@ -161,7 +162,8 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 		return nil, err
 	}
 	if schema.Rows < 1 {
-		return nil, &run.InputError{Where: first.Schema, Err: fmt.Errorf("%[1]s: field is missing: training divides by a public number of %[1]s", schema.Counted())}
+		return nil, &run.InputError{Where: first.Schema,
+			Err: fmt.Errorf("%[1]s: field is missing: training divides by a public number of %[1]s", schema.Counted())}
 	}
 	settle := func(epsilon float64) error { return p.settle(specs, names, schema, epsilon, t.Bound) }
 	if err := settle(p.Budget.Epsilon); err != nil {
@@ -205,7 +207,8 @@ func (p *Plan) most(settle func(float64) error) (float64, error) {
 		}
 	}
 	if lo == 0 {
-		return 0, fmt.Errorf("tune: no candidate is left with noise for a search within %v: %w", p.Budget, privacy.ErrExhausted)
+		return 0, fmt.Errorf("tune: no candidate is left with noise for a search within %v: %w", p.Budget,
+			privacy.ErrExhausted)
 	}
 	_, err := costs(lo)
 	return lo, err
@@ -224,7 +227,9 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 	if p.Score == ByLoss {
 		b.Epsilon *= scoreShare
 		p.query = oracle.Loss{Bound: bound}
-		sigma, err := account.Calibrate(inner, b, func(noise float64) privacy.Event { return scoreNoise(b.Delta, noise).Event() })
+		sigma, err := account.Calibrate(inner, b, func(noise float64) privacy.Event {
+			return scoreNoise(b.Delta, noise).Event()
+		})
 		if err != nil {
 			return err
 		}
@@ -240,7 +245,8 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 			return err
 		}
 		if err := (privacy.Tuned{Among: []privacy.Event{job.Plan}, Eta: 1, Gamma: p.Event.Gamma}).Validate(); err != nil {
-			return &run.InputError{Where: spec.Place("method"), Err: fmt.Errorf("method %s: %w; a search needs methods whose costs are known beforehand", spec.MethodName, err)}
+			return &run.InputError{Where: spec.Place("method"),
+				Err: fmt.Errorf("method %s: %w; a search needs methods whose costs are known beforehand", spec.MethodName, err)}
 		}
 		one := job.Plan
 		if p.Score == ByLoss {
@@ -260,8 +266,8 @@ func scoreNoise(delta, multiplier float64) mech.Additive {
 	return mech.Gaussian{Sigma: multiplier}
 }
 
-// Uncharged is the proven ε of about as many trainings at the whole ε if the best is kept without a charge for the choice;
-// +Inf if nothing is proven.
+// Uncharged is the proven ε of about as many trainings at the whole ε if the best is kept without a charge for the
+// choice; +Inf if nothing is proven.
 func (p *Plan) Uncharged() float64 {
 	factor := p.Budget.Epsilon / p.Each
 	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly the event of a single run
@@ -293,7 +299,8 @@ type Result struct {
 func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(string)) (*Result, error) {
 	first := p.Candidates[0].Job
 	if first.Spec.Data == "" {
-		return nil, &run.InputError{Where: first.Spec.Place("data"), Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
+		return nil, &run.InputError{Where: first.Spec.Place("data"),
+			Err: errors.New("field \"data\" is missing: the table to train on; or --data FILE")}
 	}
 	gate, err := run.Gate(ctx, first.Spec.Ledger, true, notice)
 	if err != nil {
@@ -308,12 +315,14 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	defer opened.Close()
 	var openedTest *access.Opened
 	if p.Score == ByTest {
-		if openedTest, err = gate.Open(ctx, access.Test, first.Schema, first.Spec.Test, data.Options{Labels: first.Spec.TestLabels}, opened); err != nil {
+		if openedTest, err = gate.Open(ctx, access.Test, first.Schema, first.Spec.Test,
+			data.Options{Labels: first.Spec.TestLabels}, opened); err != nil {
 			return nil, err
 		}
 		defer openedTest.Close()
 		if openedTest.Stats.Rows == openedTest.Stats.Dropped {
-			return nil, &run.InputError{Where: first.Spec.Place("test"), Err: errors.New("test: found a table without rows, by which no candidate can be chosen; leave test out for a private score")}
+			return nil, &run.InputError{Where: first.Spec.Place("test"),
+				Err: errors.New("test: found a table without rows, by which no candidate can be chosen; leave test out for a private score")}
 		}
 	}
 	info, err := p.info()
@@ -332,7 +341,8 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, run.ErrDiverged
 	}
 	r := &Result{Run: info.ID, Budget: p.Budget, Candidate: &p.Candidates[best.index], info: info, seal: seal,
-		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Noise: p.Noise(), Each: p.Each, Mean: p.Mean}}
+		Search: runlog.Search{Winner: p.Candidates[best.index].Name, Score: score, By: p.Score, Noise: p.Noise(),
+			Each: p.Each, Mean: p.Mean}}
 	for _, c := range p.Candidates {
 		r.Among = append(r.Among, c.Name)
 	}
@@ -363,7 +373,8 @@ func (p *Plan) info() (*runlog.Info, error) {
 
 // describe puts the winner into run.json.
 func describe(i *runlog.Info, winner *run.Job) (err error) {
-	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method), winner.Warnings
+	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method),
+		winner.Warnings
 	if i.Config, err = method.Encode(winner.Method); err != nil {
 		return err
 	}
@@ -373,7 +384,8 @@ func describe(i *runlog.Info, winner *run.Job) (err error) {
 
 // spend charges the search to the dataset's budget, before the first access, and settles it: nothing is
 // refunded, and an entry at the end would show how long the search took (R21). Then it takes the tables.
-func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest *access.Opened) (table, test *data.Table, seal func(map[string]string) (string, error), err error) {
+func (p *Plan) spend(ctx context.Context, info *runlog.Info,
+	opened, openedTest *access.Opened) (table, test *data.Table, seal func(map[string]string) (string, error), err error) {
 	l, err := run.OpenLedger(ctx, p.Candidates[0].Job.Spec.Ledger)
 	if err != nil {
 		return nil, nil, nil, err
@@ -383,20 +395,26 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info, opened, openedTest 
 	mark, digest := l.NewMark(), opened.Digest()
 	mark.Write(digest[:])
 	token := ledger.NewToken()
-	if _, err := l.Reserve(ctx, ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
-		Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Parts: run.PartMarks(l, opened), Plan: p.Event, Token: token, Why: "search by `sotto tune`"}); err != nil {
+	if _, err := l.Reserve(ctx,
+		ledger.Reservation{Dataset: info.Dataset, Unit: info.Unit, Adjacency: p.Budget.Adjacency, Run: info.ID,
+			Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Mark: mark.Sum(nil), Parts: run.PartMarks(l, opened),
+			Plan:  p.Event,
+			Token: token, Why: "search by `sotto tune`"}); err != nil {
 		return nil, nil, nil, err
 	}
 	// Charged as a whole: the ledger learns nothing of the search itself.
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
 		return nil, nil, nil, err
 	}
-	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event}) // as ledgers that count in a filter want it
+	// as ledgers that count in a filter want it
+	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := l.Settle(ctx, info.ID, token, ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta, Charged: charged,
-		Seal: map[string]string{runlog.SealFile: "hmac-sha256"}}); err != nil {
+	if err := l.Settle(ctx, info.ID, token,
+		ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: p.Budget.Epsilon, Delta: p.Budget.Delta,
+			Charged: charged,
+			Seal:    map[string]string{runlog.SealFile: "hmac-sha256"}}); err != nil {
 		return nil, nil, nil, err
 	}
 	if table, err = opened.Take(ctx, l, info.ID); err == nil && openedTest != nil {
@@ -417,7 +435,8 @@ type trained struct {
 const mostDrawn = 1 << 20
 
 // search trains a geometric number of candidates, each drawn evenly, and keeps the best.
-func (p *Plan) search(ctx context.Context, table, test *data.Table, streams noise.Streams) (best trained, score float64, err error) {
+func (p *Plan) search(ctx context.Context, table, test *data.Table,
+	streams noise.Streams) (best trained, score float64, err error) {
 	coins, err := streams.Stream("tune", 0)
 	if err != nil {
 		return best, 0, err
@@ -445,7 +464,8 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table, streams nois
 }
 
 // train runs the i-th candidate and scores it.
-func (p *Plan) train(ctx context.Context, i int, table, test *data.Table, streams noise.Streams) (made trained, score float64, err error) {
+func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
+	streams noise.Streams) (made trained, score float64, err error) {
 	made.index = i
 	job := p.Candidates[i].Job
 	meter, err := account.NewPlan(p.Event.Among[i], p.accountant, p.Budget) // a candidate alone costs less than the search

@@ -20,7 +20,8 @@ import (
 const ResultFile = runlog.SearchFile
 
 // RunIn runs the search and leaves its run directory, which is new or empty, with its report.
-func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string, life *ledger.History) error, notice func(string)) (*Result, error) {
+func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir string, life *ledger.History) error,
+	notice func(string)) (*Result, error) {
 	_, missing := os.Stat(dir)
 	if err := writable(dir); err != nil { // before anything is spent
 		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; give a new or an empty directory", dir)}

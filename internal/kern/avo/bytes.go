@@ -25,8 +25,8 @@ func bytes(m machine) {
 	bytesAdd(m, 1)
 }
 
-// pairs adds to sum the products of words, two of them to each double word. It is one instruction of AVX-512 VNNI, which
-// avo does not know. t is a register to work in.
+// pairs adds to sum the products of words, two of them to each double word. It is one instruction of AVX-512 VNNI,
+// which avo does not know. t is a register to work in.
 func (m machine) pairs(a Op, x, sum, t reg.VecVirtual) {
 	if m.wide {
 		Instruction(&ir.Instruction{
@@ -82,7 +82,8 @@ func (m machine) four(v [4]reg.VecVirtual) reg.VecVirtual {
 // bytesDot is the product of rows of bytes with the words of some classes: of each chunk of columns, the words of the
 // classes lie side by side.
 func bytesDot(m machine, rows, classes int) {
-	TEXT(fmt.Sprintf("bytesDot%sx%d", m.name, classes), 4, "func(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)")
+	TEXT(fmt.Sprintf("bytesDot%sx%d", m.name, classes), 4,
+		"func(z *float64, step int, x *byte, stride int, groups int, w *int16, off *float64, scale *float64, row *float64)")
 	Pragma("noescape")
 	z, x, stride, groups, row := gp("z"), gp("x"), gp("stride"), gp("groups"), gp("row")
 	step := gp("step")
@@ -219,10 +220,11 @@ func (m machine) temp() reg.VecVirtual {
 	return m.vec()
 }
 
-// bytesAdd adds weighted rows of bytes to the sums of some classes, chunks of as many columns as a register has bytes of words.
-// The weights are words, 256 for each class.
+// bytesAdd adds weighted rows of bytes to the sums of some classes, chunks of as many columns as a register has bytes
+// of words. The weights are words, 256 for each class.
 func bytesAdd(m machine, classes int) {
-	TEXT(fmt.Sprintf("bytesAdd%sx%d", m.name, classes), 4, "func(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)")
+	TEXT(fmt.Sprintf("bytesAdd%sx%d", m.name, classes), 4,
+		"func(dst *float64, d int, a *int16, x *byte, stride int, pairs int, chunks int, off *float64, unit float64)")
 	Pragma("noescape")
 	dst, d, x, stride, chunks := gp("dst"), gp("d"), gp("x"), gp("stride"), gp("chunks")
 	SHLQ(U8(3), d)
@@ -233,7 +235,8 @@ func bytesAdd(m machine, classes int) {
 		panic(err)
 	}
 	VBROADCASTSD(at.Addr, unit)
-	// A line of the rows that follow for each pair of each chunk: together they are about as many as the rows after x have.
+	// A line of the rows that follow for each pair of each chunk: together they are about as many as the rows after x
+	// have.
 	ahead := gp("pairs")
 	IMULQ(stride, ahead)
 	LEAQ(Mem{Base: x, Index: ahead, Scale: 2}, ahead)
@@ -291,8 +294,8 @@ func bytesAdd(m machine, classes int) {
 		o := m.vec()
 		VBROADCASTSD(Mem{Base: off, Disp: 8 * c}, o)
 		for i, s := range sums[c] {
-			// AVX-512 mixes bytes in the halves of a register: its double words are columns 0 to 7 and 16 to 23, or 8 to 15 and 24
-			// to 31. AVX2 mixes them in one half only: columns 0 to 7, or 8 to 15.
+			// AVX-512 mixes bytes in the halves of a register: its double words are columns 0 to 7 and 16 to 23, or 8 to 15 and
+			// 24 to 31. AVX2 mixes them in one half only: columns 0 to 7, or 8 to 15.
 			for part := range 2 {
 				v := m.vec()
 				column := 8*i + 4*part
@@ -331,8 +334,8 @@ func bytesAdd(m machine, classes int) {
 	RET()
 }
 
-// bytesWords rounds scaled numbers to words, 32 of them after each other and the next 32 step bytes further, and adds up
-// the words and their absolute values. Wider registers would not be faster: the words are few.
+// bytesWords rounds scaled numbers to words, 32 of them after each other and the next 32 step bytes further, and adds
+// up the words and their absolute values. Wider registers would not be faster: the words are few.
 func bytesWords() {
 	TEXT("bytesWordsAVX2", 4, "func(dst *int16, step int, w *float64, chunks int, scale float64, sums *[8]int32)")
 	Pragma("noescape")
@@ -375,7 +378,8 @@ func bytesWords() {
 	RET()
 }
 
-// bytesLargest is the largest of n numbers by their bits without the sign, n a multiple of 4: a NaN is above all numbers.
+// bytesLargest is the largest of n numbers by their bits without the sign, n a multiple of 4: a NaN is above all
+// numbers.
 func bytesLargest() {
 	TEXT("bytesLargestAVX2", 4, "func(w *float64, n int, most *[4]uint64)")
 	Pragma("noescape")
@@ -396,8 +400,8 @@ func bytesLargest() {
 	RET()
 }
 
-// bytesWeights makes words of whole multiples of a unit, n a multiple of 4; sums gets four sums of the multiples, and four
-// largest absolute values.
+// bytesWeights makes words of whole multiples of a unit, n a multiple of 4; sums gets four sums of the multiples, and
+// four largest absolute values.
 func bytesWeights() {
 	TEXT("bytesWeightsAVX2", 4, "func(dst *int16, a *float64, n int, inverse float64, sums *[8]float64)")
 	Pragma("noescape")

@@ -75,10 +75,11 @@ func roundShift() {
 }
 
 // release turns counts into numbers. The quotient by size has the bits of a division: inverse is the nearest number to
-// 1/size, one correction brings the quotient within a unit of its last place, and the next, by Markstein's theorem, to the
-// nearest number, where nothing overflows or underflows.
+// 1/size, one correction brings the quotient within a unit of its last place, and the next, by Markstein's theorem, to
+// the nearest number, where nothing overflows or underflows.
 func release() {
-	TEXT("releaseAVX512", 4, "func(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64, inverse float64)")
+	TEXT("releaseAVX512", 4,
+		"func(dst *float64, counts *int64, n int, shift uint64, grid float64, size float64, inverse float64)")
 	Pragma("noescape")
 	dst, counts, n, shift := gp("dst"), gp("counts"), gp("n"), shiftBy("shift")
 	grid, size, inverse := all("grid"), all("size"), all("inverse")

@@ -29,7 +29,8 @@ func gemm(m machine, f32, packed, listed bool, across int) {
 	if listed {
 		layout, list = layout+"List", "list *int32, "
 	}
-	TEXT(fmt.Sprintf("gemm%s%s%sx%d", layout, name, m.name, across), 4, fmt.Sprintf("func(k int, a *%[1]s, arow int, %[2]sb *%[1]s, c *%[1]s, ldc int)", goType, list))
+	TEXT(fmt.Sprintf("gemm%s%s%sx%d", layout, name, m.name, across), 4,
+		fmt.Sprintf("func(k int, a *%[1]s, arow int, %[2]sb *%[1]s, c *%[1]s, ldc int)", goType, list))
 	Pragma("noescape")
 	var (
 		k, b, c        = gp("k"), gp("b"), gp("c")

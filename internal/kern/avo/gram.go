@@ -90,7 +90,8 @@ func gram(m machine, across int) {
 	RET()
 }
 
-// truncate rounds x toward zero, and makes 0 of what is not finite. size has all bits but the sign's, most is the largest number.
+// truncate rounds x toward zero, and makes 0 of what is not finite. size has all bits but the sign's, most is the
+// largest number.
 func (m machine) truncate(x, size, most reg.VecVirtual) {
 	if m.wide {
 		VRNDSCALEPD(Imm(11), x, x) // toward zero

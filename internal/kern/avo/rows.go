@@ -160,7 +160,8 @@ func margins(m machine, f32 bool, what figure) {
 	if what == product {
 		args = "w *float64, "
 	}
-	TEXT(fn+name+m.name, 4, fmt.Sprintf("func(z *float64, x *%s, stride int, rows *int32, groups int, %sn int)", goType, args))
+	TEXT(fn+name+m.name, 4,
+		fmt.Sprintf("func(z *float64, x *%s, stride int, rows *int32, groups int, %sn int)", goType, args))
 	Pragma("noescape")
 	z, groups, n := gp("z"), gp("groups"), gp("n")
 	at := newWalk(f32)
@@ -220,7 +221,8 @@ func margins(m machine, f32 bool, what figure) {
 // axpy adds weighted rows, four, two and one at a time.
 func axpy(m machine, f32 bool) {
 	name, goType, size := typeOf(f32)
-	TEXT("axpy"+name+m.name, 4, fmt.Sprintf("func(dst *float64, n int, a *float64, x *%s, stride int, rows *int32, m int)", goType))
+	TEXT("axpy"+name+m.name, 4,
+		fmt.Sprintf("func(dst *float64, n int, a *float64, x *%s, stride int, rows *int32, m int)", goType))
 	Pragma("noescape")
 	dst, n, a, left := gp("dst"), gp("n"), gp("a"), gp("m")
 	at := newWalk(f32)
@@ -361,7 +363,8 @@ func dot5() {
 // stay in registers while the rows go by.
 func axpy5() {
 	const width = 4 // registers of columns
-	TEXT("axpy5F32AVX512", 4, "func(dst *float64, step int, n int, a *float64, astep int, x *float32, stride int, rows *int32, m int)")
+	TEXT("axpy5F32AVX512", 4,
+		"func(dst *float64, step int, n int, a *float64, astep int, x *float32, stride int, rows *int32, m int)")
 	Pragma("noescape")
 	left := gp("n")
 	d := newClasses(gp("dst"), gp("step"))

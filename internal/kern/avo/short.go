@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// shorts writes the kernels of rows of 16-bit numbers. Parameters and weights are limbs, 256·high + low, so that sums of products fit
-// 32 bits: 4,096 columns of a row, over the eight double words of a register, or 256 rows.
+// shorts writes the kernels of rows of 16-bit numbers. Parameters and weights are limbs, 256·high + low, so that sums
+// of products fit 32 bits: 4,096 columns of a row, over the eight double words of a register, or 256 rows.
 func shorts(m machine) {
 	if m.wide {
 		shortDot(m, 8, 1)
@@ -60,10 +60,11 @@ func (m machine) halves(v ...reg.VecVirtual) (parts [2][]reg.VecVirtual) {
 	return parts
 }
 
-// shortDot sets z to the products of rows with the parameters of some classes: of each 32 columns, the high limbs of a class, then
-// its low ones, then the next class.
+// shortDot sets z to the products of rows with the parameters of some classes: of each 32 columns, the high limbs of a
+// class, then its low ones, then the next class.
 func shortDot(m machine, rows, classes int) {
-	TEXT(fmt.Sprintf("shortDot%sx%d", m.name, classes), 4, "func(z *float64, step int, x *int16, stride int, groups int, w *int16)")
+	TEXT(fmt.Sprintf("shortDot%sx%d", m.name, classes), 4,
+		"func(z *float64, step int, x *int16, stride int, groups int, w *int16)")
 	Pragma("noescape")
 	z, x, stride, groups, step := gp("z"), gp("x"), gp("stride"), gp("groups"), gp("step")
 	SHLQ(U8(3), step)
@@ -189,10 +190,11 @@ func (m machine) loadWords(at Mem, to reg.VecVirtual) {
 	}
 }
 
-// shortAdd adds weighted rows to the sums of some classes, chunks of as many columns as a register has words. The weights of each class
-// are 256 high limbs, then 256 low ones.
+// shortAdd adds weighted rows to the sums of some classes, chunks of as many columns as a register has words. The
+// weights of each class are 256 high limbs, then 256 low ones.
 func shortAdd(m machine, classes int) {
-	TEXT(fmt.Sprintf("shortAdd%sx%d", m.name, classes), 4, "func(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)")
+	TEXT(fmt.Sprintf("shortAdd%sx%d", m.name, classes), 4,
+		"func(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)")
 	Pragma("noescape")
 	dst, d, x, stride, chunks := gp("dst"), gp("d"), gp("x"), gp("stride"), gp("chunks")
 	SHLQ(U8(3), d)
@@ -244,8 +246,8 @@ func shortAdd(m machine, classes int) {
 	VBROADCASTSD(at.Addr, unit)
 	MOVQ(dst, to)
 	for c := range sums {
-		// Words are mixed in each quarter of a register, or half: its double words are four columns of the first row of mixed, then of the
-		// second, and so on.
+		// Words are mixed in each quarter of a register, or half: its double words are four columns of the first row of
+		// mixed, then of the second, and so on.
 		var whole [2][2]reg.VecVirtual
 		for i := range whole {
 			low, high := sums[c][i][0], sums[c][i][1]
@@ -297,7 +299,8 @@ func shortOrder() Mem {
 	return order
 }
 
-// shortSplit makes limbs of words: of 32 words the high limbs in their place and the low ones behind them, chunks of them step bytes apart.
+// shortSplit makes limbs of words: of 32 words the high limbs in their place and the low ones behind them, chunks of
+// them step bytes apart.
 func shortSplit() {
 	TEXT("shortSplitAVX2", 4, "func(dst *int16, step int, chunks int)")
 	Pragma("noescape")

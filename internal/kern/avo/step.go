@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// squares adds the squares of n numbers to four sums, n a multiple of 4; with a step it also takes eta times each from w.
-// The sums wait for the addition before, so wider registers would not be faster, and have other bits.
+// squares adds the squares of n numbers to four sums, n a multiple of 4; with a step it also takes eta times each from
+// w. The sums wait for the addition before, so wider registers would not be faster, and have other bits.
 func squares(step bool) {
 	if step {
 		TEXT("descendAVX2", 4, "func(sums *[4]float64, w *float64, v *float64, n int, eta float64)")

@@ -47,11 +47,13 @@ func bytesOf(param string) (step, step3 reg.GPVirtual) {
 // kept as they are, so that the order of additions does not change.
 func dot10() {
 	m := machines[0]
-	TEXT("dot10F32AVX512", 0, "func(z *float64, zstep int, group *[3]*float32, groups int, w *float64, wstep int, n int, width int)")
+	TEXT("dot10F32AVX512", 0,
+		"func(z *float64, zstep int, group *[3]*float32, groups int, w *float64, wstep int, n int, width int)")
 	Pragma("noescape")
 	const size = 2 * ten * 64 // bytes of the sums of a group
 	sums := AllocLocal(pairs * size)
-	column, left, done := AllocLocal(8), AllocLocal(8), AllocLocal(8) // columns before the block and behind it; groups done
+	// columns before the block and behind it; groups done
+	column, left, done := AllocLocal(8), AllocLocal(8), AllocLocal(8)
 	step, step3 := bytesOf("wstep")
 	at, n := GP64(), GP64()
 	XORQ(at, at)
@@ -208,7 +210,8 @@ func dot10() {
 // in registers while the rows go by. Meanwhile it fetches other rows. Columns left at the
 // end go under masks, which make a conversion slower.
 func axpy10() {
-	TEXT("axpy10F32AVX512", 4, "func(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)")
+	TEXT("axpy10F32AVX512", 4,
+		"func(dst *float64, step int, n int, a *float64, astep int, rows **float32, m int, fetch **float32, fetches int)")
 	Pragma("noescape")
 	left := gp("n")
 	astep, astep3 := bytesOf("astep")

@@ -177,8 +177,8 @@ func random() {
 	laplaceRound(m)
 }
 
-// gaussianAdd takes sixteen words at a time. While it makes values from the lengths and the words of angles of one group, it
-// makes those of the next: neither waits for the other.
+// gaussianAdd takes sixteen words at a time. While it makes values from the lengths and the words of angles of one
+// group, it makes those of the next: neither waits for the other.
 func gaussianAdd(m machine) {
 	TEXT("gaussianAddAVX512", 4, "func(dst *int64, words *uint64, groups int, scale float64, slack float64) int")
 	Pragma("noescape")
@@ -284,12 +284,12 @@ func (m machine) sixteen(values [16]float64) (t sixteen) {
 // at replaces each index, of which the low four bits count, by the number in the table.
 func (t sixteen) at(index reg.VecVirtual) { VPERMI2PD(t[1], t[0], index) }
 
-// A logarithm is −2·ln(u·2⁻⁶⁴) of the words u. With u = 2ᵉ·m, 1 ≤ m < 2, and a table's number a ≈ 1/m it
-// is (64−e)·2·ln 2 + 2·ln a − 2·ln(1+z), z = a·m − 1, of whose series eight terms are taken. Errors are in package noise,
-// AddGaussian.
+// A logarithm is −2·ln(u·2⁻⁶⁴) of the words u. With u = 2ᵉ·m, 1 ≤ m < 2, and a table's number a ≈ 1/m it is (64−e)·2·ln
+// 2 + 2·ln a − 2·ln(1+z), z = a·m − 1, of whose series eight terms are taken. Errors are in package noise, AddGaussian.
 type logarithm struct {
-	m                               machine
-	inverse, logs                   sixteen // of each sixteenth of [1, 2), an inverse of its middle, and twice its logarithm
+	m machine
+	// of each sixteenth of [1, 2), an inverse of its middle, and twice its logarithm
+	inverse, logs                   sixteen
 	minusOne, least, top, ln2, last reg.VecVirtual
 
 	e, z, a reg.VecVirtual
@@ -321,11 +321,12 @@ func (l logarithm) of(u reg.VecVirtual) logarithm {
 	return l
 }
 
-// series is 2·ln(1+z)/z, |z| ≤ 1/33. In place of the last term, of z⁷, it has a polynomial of degree 5 that is nowhere further from
-// it than b⁷/64 times its factor, b = 1/33: z⁷ less Chebyshev's polynomial of degree 7.
+// series is 2·ln(1+z)/z, |z| ≤ 1/33. In place of the last term, of z⁷, it has a polynomial of degree 5 that is nowhere
+// further from it than b⁷/64 times its factor, b = 1/33: z⁷ less Chebyshev's polynomial of degree 7.
 func (l logarithm) series() series {
 	const last, b2 = -2. / 8, 1. / (33 * 33)
-	return series{l.z, []float64{2, -2./2 + last*b2*b2*b2*7/64, 2. / 3, -2./4 - last*b2*b2*7/8, 2. / 5, -2./6 + last*b2*7/4, 2. / 7}}
+	return series{l.z,
+		[]float64{2, -2./2 + last*b2*b2*b2*7/64, 2. / 3, -2./4 - last*b2*b2*7/8, 2. / 5, -2./6 + last*b2*7/4, 2. / 7}}
 }
 
 // end is the logarithm, where p is the sum of the series.
@@ -349,9 +350,9 @@ var (
 	}
 )
 
-// A turn is the angle 2πV, V = v·2⁻⁶⁴. With k the nearest to 32·V and a the angle that is left, at most π/32 of either sign, its
-// cosine and sine follow from those of k mod 16 in a table, those of a, of whose series five terms are taken, and the sign of
-// k's half turn.
+// A turn is the angle 2πV, V = v·2⁻⁶⁴. With k the nearest to 32·V and a the angle that is left, at most π/32 of either
+// sign, its cosine and sine follow from those of k mod 16 in a table, those of a, of whose series five terms are taken,
+// and the sign of k's half turn.
 type turn struct {
 	cos, sin            sixteen // of 0, 1, … 15 thirty-seconds of a turn
 	a, z, k, cosK, sinK reg.VecVirtual

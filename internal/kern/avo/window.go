@@ -10,7 +10,8 @@ import (
 
 // axpyWhole is axpy with each product rounded toward zero to a whole number, times unit.
 func axpyWhole(m machine) {
-	TEXT("axpyWhole"+m.name, 4, "func(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)")
+	TEXT("axpyWhole"+m.name, 4,
+		"func(dst *float64, n int, a *float64, x *float32, stride int, rows *int32, m int, unit float64)")
 	Pragma("noescape")
 	dst, n, a, left := gp("dst"), gp("n"), gp("a"), gp("m")
 	at := newWalk(true)

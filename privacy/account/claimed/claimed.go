@@ -150,7 +150,8 @@ func flatten(e privacy.Event) ([]unit, bool) {
 			ok = false
 			return
 		}
-		if n := len(units); n > 0 && units[n-1].poisson == u.poisson && units[n-1].fixed == u.fixed && privacy.Equal(units[n-1].event(), u.event()) {
+		if n := len(units); n > 0 && units[n-1].poisson == u.poisson && units[n-1].fixed == u.fixed &&
+			privacy.Equal(units[n-1].event(), u.event()) {
 			units[n-1].times += times
 			return
 		}

@@ -30,9 +30,12 @@ func p0Example() ([]Claim, error) {
 		batch  int // batches in an epoch
 	}{{"MNIST", 1.0 / 469, 10, 469}, {"CIFAR-10", 1.0 / 390, 5, 390}} {
 		const delta = 1e-5
-		plan := privacy.Repeated{Count: x.epochs * x.batch, Of: privacy.PoissonSampled{Rate: x.rate, Of: privacy.Gaussian{Sigma: 1}}}
+		plan := privacy.Repeated{Count: x.epochs * x.batch,
+			Of: privacy.PoissonSampled{Rate: x.rate, Of: privacy.Gaussian{Sigma: 1}}}
 		c := Claim{
-			Paper: "P0", About: fmt.Sprintf("%s, %d epochs: %d steps, rate 1/%d, noise multiplier 1", x.about, x.epochs, plan.Count, x.batch),
+			Paper: "P0",
+			About: fmt.Sprintf("%s, %d epochs: %d steps, rate 1/%d, noise multiplier 1", x.about, x.epochs, plan.Count,
+				x.batch),
 			Quantity: fmt.Sprintf("ε at δ = %v, add-or-remove", delta), Formula: p0Formula, Verdict: Loose,
 			Why:    "the best order lies between 10.9 and 12, where that grid has none; and batches must be Poisson samples, which ordinary shuffled ones are not",
 			Source: "S-0f",

@@ -80,9 +80,11 @@ func p1Example() ([]Claim, error) {
 		}
 		claims = append(claims, Claim{
 			Paper: "P1", About: fmt.Sprintf("10 steps on 10 of 1000 records, pure ε = %v, μ = 0.04, L = 1", eps),
-			Quantity: "Σ a_t b_t², the noise in the bound", Formula: "Remark 4.2: the cube-root shares of (4.5), the optimum being called intractable",
-			Claimed: cubeRoot, Sound: []Figure{{best, "the optimum, by dual bisection"}}, Verdict: Loose,
-			Why: "the problem is convex, so the optimum costs no more than a bisection; the shares of P1 are as private", Source: "S-1b",
+			Quantity: "Σ a_t b_t², the noise in the bound",
+			Formula:  "Remark 4.2: the cube-root shares of (4.5), the optimum being called intractable",
+			Claimed:  cubeRoot, Sound: []Figure{{best, "the optimum, by dual bisection"}}, Verdict: Loose,
+			Why:    "the problem is convex, so the optimum costs no more than a bisection; the shares of P1 are as private",
+			Source: "S-1b",
 		})
 	}
 	return claims, nil
@@ -108,7 +110,8 @@ func p1Of(units []unit, adj privacy.Adjacency, _ float64) (Claim, bool) {
 		}
 	}
 	return Claim{Paper: "P1", Formula: "(3.3) for each step, pure ε added up", Claimed: total, Verdict: Loose,
-		Why: "true, and at δ = 0 all that can be said; with a δ above 0 the steps compose more cheaply", Source: "S-1d, S-1e"}, true
+		Why:    "true, and at δ = 0 all that can be said; with a δ above 0 the steps compose more cheaply",
+		Source: "S-1d, S-1e"}, true
 }
 
 // pureOf is the pure ε of a release.

@@ -14,29 +14,34 @@ const p2Orders = 500
 
 func p2Example() ([]Claim, error) {
 	gauss := privacy.Gaussian{Sigma: 1}
-	joint, err := account.RDP{}.Divergence(privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{gauss, gauss}}, privacy.AddRemove, 2)
+	joint, err := account.RDP{}.Divergence(privacy.PoissonSampled{Rate: 0.1, Of: privacy.Composed{gauss, gauss}},
+		privacy.AddRemove, 2)
 	if err != nil {
 		return nil, err
 	}
 	oneCharge := "all that is asked of one sample is one charge: compose first, amplify once"
 	claims := []Claim{{
-		Paper: "P2", About: "two releases with noise multiplier 1 on one Poisson sample, rate 0.1", Quantity: "divergence of order 2",
-		Formula: "Algorithm 2: each release of an iteration amplified by itself", Claimed: 2 * math.Log1p(0.01*math.Expm1(1)),
-		Sound: []Figure{{joint, "accountant rdp"}}, Verdict: Unsound, Why: oneCharge, Source: "S-2a",
+		Paper: "P2", About: "two releases with noise multiplier 1 on one Poisson sample, rate 0.1",
+		Quantity: "divergence of order 2",
+		Formula:  "Algorithm 2: each release of an iteration amplified by itself",
+		Claimed:  2 * math.Log1p(0.01*math.Expm1(1)),
+		Sound:    []Figure{{joint, "accountant rdp"}}, Verdict: Unsound, Why: oneCharge, Source: "S-2a",
 	}}
 
 	const calls = 100
 	claims = append(claims, Claim{
-		Paper: "P2", About: fmt.Sprintf("%d searches with one candidate and ε = 1 on one Poisson sample, rate 0.1", calls), Quantity: "divergence of order 8",
-		Formula: "the least of Lemma 4 and pure amplification, times the number of calls", Claimed: calls * searchCharge(),
+		Paper: "P2", About: fmt.Sprintf("%d searches with one candidate and ε = 1 on one Poisson sample, rate 0.1", calls),
+		Quantity: "divergence of order 8",
+		Formula:  "the least of Lemma 4 and pure amplification, times the number of calls", Claimed: calls * searchCharge(),
 		Sound: []Figure{{sameBatchSearches(calls, 0.1, 1, 8), "a lower bound: two concrete tables"}}, Verdict: Unsound,
 		Why: oneCharge + "; Algorithm 2 calls the search in a loop without an end", Source: "S-2a",
 	})
 
 	forward, _ := sizeLeak(300, 795010, 2)
 	claims = append(claims, Claim{
-		Paper: "P2", About: "the network of 795010 parameters, batches of 300", Quantity: "divergence of order 2 of one step, by its scale alone",
-		Formula: "the sum is divided by the size of the batch that was drawn, and nothing is charged for it", Claimed: 0,
+		Paper: "P2", About: "the network of 795010 parameters, batches of 300",
+		Quantity: "divergence of order 2 of one step, by its scale alone",
+		Formula:  "the sum is divided by the size of the batch that was drawn, and nothing is charged for it", Claimed: 0,
 		Sound: []Figure{{forward, "given the rest of the batch"}}, Verdict: Unsound,
 		Why: "the noise's scale tells the size, and so the record; divide by a public number", Source: "S-2b",
 	})
@@ -45,9 +50,12 @@ func p2Example() ([]Claim, error) {
 	claims = append(claims, Claim{
 		Paper: "P2", About: "a search that goes on while one of the orders 2 to 500 has budget left", Quantity: "δ",
 		Formula: "each order's budget from Proposition 1 at this δ", Claimed: delta,
-		Sound: []Figure{{delta * filterSum(orders(2, p2Orders, func(a int) int { return a + 1 })), "sum of the orders' weights"},
+		Sound: []Figure{{delta * filterSum(orders(2, p2Orders, func(a int) int {
+			return a + 1
+		})), "sum of the orders' weights"},
 			{delta * filterCounterexample(0.03), "attained with the orders 8 and 64"}}, Verdict: Unsound,
-		Why: "which order certifies depends on what was seen, so the orders must share δ; the orders 2, 4, …, 512 fit one δ", Source: "S-2c",
+		Why:    "which order certifies depends on what was seen, so the orders must share δ; the orders 2, 4, …, 512 fit one δ",
+		Source: "S-2c",
 	})
 
 	for _, order := range []int{2, 8} {
@@ -57,7 +65,8 @@ func p2Example() ([]Claim, error) {
 			return nil, err
 		}
 		claims = append(claims, Claim{
-			Paper: "P2", About: "a search with Laplace noise and ε = 1", Quantity: fmt.Sprintf("divergence of order %d", order), Formula: "Theorem 2, (4)",
+			Paper: "P2", About: "a search with Laplace noise and ε = 1", Quantity: fmt.Sprintf("divergence of order %d", order),
+			Formula: "Theorem 2, (4)",
 			Claimed: theorem2(0.5, 0.25)(order), Sound: []Figure{{sound, "accountant rdp"}}, Verdict: Unproven,
 			Why: "the proof sums over the outcomes under a law that is no longer normalized", Source: "S-2d",
 		})
@@ -67,12 +76,16 @@ func p2Example() ([]Claim, error) {
 	s1, s2 := math.Sqrt(30), math.Sqrt(60)
 	thm3 := theorem3(s1, s2, 8)
 	claims = append(claims, Claim{
-		Paper: "P2", About: "a search with Gaussian noise, ρ = 0.05, over 1000 candidates", Quantity: "divergence of order 8", Formula: "Theorem 3, (5)",
-		Claimed: thm3, Sound: []Figure{{gaussianSearch(before, after, s1, s2, 8), "a lower bound: two concrete tables"}, {thm3 + math.Log(1001)/7, "upper bound"}}, Verdict: Unsound,
+		Paper: "P2", About: "a search with Gaussian noise, ρ = 0.05, over 1000 candidates", Quantity: "divergence of order 8",
+		Formula: "Theorem 3, (5)",
+		Claimed: thm3,
+		Sound: []Figure{{gaussianSearch(before, after, s1, s2, 8), "a lower bound: two concrete tables"},
+			{thm3 + math.Log(1001)/7, "upper bound"}}, Verdict: Unsound,
 		Why: "the noise of many answers concentrates, so it stops protecting as their number grows; Sotto has no Gaussian search", Source: "S-2d",
 	}, Claim{
 		Paper: "P2", About: "the baseline DP-AGD's public code: the least of 21 noisy values, ε = 0.01", Quantity: "pure ε",
-		Formula: "exponential noise added on the wrong side", Claimed: 0.01, Sound: []Figure{{wrongMinimum(21, 0.01), "computed"}}, Verdict: Unsound,
+		Formula: "exponential noise added on the wrong side", Claimed: 0.01,
+		Sound: []Figure{{wrongMinimum(21, 0.01), "computed"}}, Verdict: Unsound,
 		Why: "with its sign turned the choice is private; Gumbel noise is what Sotto adds", Source: "S-B1",
 	})
 	return claims, nil
@@ -193,13 +206,15 @@ func p2Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 	}
 	switch {
 	case slices.ContainsFunc(units, func(u unit) bool { return u.poisson > 0 && len(u.releases) > 1 }):
-		verdict, why, source = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one charge", "S-2a"
+		verdict, why, source = Unsound,
+			"each release of a sample is amplified by itself; all that is asked of one sample is one charge", "S-2a"
 	case !only(units, search):
 		verdict, why, source = Unproven, "Theorem 2, the cost of a search, is not established by its proof", "S-2d"
 	}
 	total := p2Total(units)
 	epsilon := classic(func(order int) float64 { return total[order] }, p2Orders, delta)
-	return Claim{Paper: "P2", Formula: "Lemma 4 for each release, orders 2 to 500, classic conversion", Claimed: epsilon, Verdict: verdict, Why: why, Source: source}, true
+	return Claim{Paper: "P2", Formula: "Lemma 4 for each release, orders 2 to 500, classic conversion", Claimed: epsilon,
+		Verdict: verdict, Why: why, Source: source}, true
 }
 
 // p2Total is P2's divergence of each order: each release amplified by itself.

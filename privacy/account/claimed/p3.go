@@ -51,7 +51,8 @@ func (x p3Setting) chain() float64 { return math.Sqrt(3*x.eps*x.eps) + x.eps*x.e
 // cost is the true ε at delta of a node's records, each a sample of one record in q, at
 // that noise multiplier.
 func (x p3Setting) cost(multiplier, delta float64) (float64, error) {
-	loss, err := account.PLD{}.Loss(privacy.Repeated{Count: int(math.Round(x.iota * x.iterations)), Of: privacy.PoissonSampled{Rate: 1 / x.q, Of: privacy.Gaussian{Sigma: multiplier}}}, privacy.AddRemove)
+	loss, err := account.PLD{}.Loss(privacy.Repeated{Count: int(math.Round(x.iota * x.iterations)),
+		Of: privacy.PoissonSampled{Rate: 1 / x.q, Of: privacy.Gaussian{Sigma: multiplier}}}, privacy.AddRemove)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +80,8 @@ func p3Example() ([]Claim, error) {
 			c.Sound = append(c.Sound, Figure{epsilon, by})
 		}
 		claims = append(claims, c, Claim{
-			Paper: "P3", About: fmt.Sprintf("%s, ε = %v", about, x.eps), Quantity: "iterations", Formula: "the experiment's T = 3q/ι",
+			Paper: "P3", About: fmt.Sprintf("%s, ε = %v", about, x.eps), Quantity: "iterations",
+			Formula: "the experiment's T = 3q/ι",
 			Claimed: x.iterations, Sound: []Figure{{x.fewest(), "Theorem 1's own condition: at least"}}, Verdict: Unsound,
 			Why: "the theorem does not speak of the experiment", Source: "S-3",
 		})

@@ -27,13 +27,16 @@ func p4Example() ([]Claim, error) {
 	for _, alpha := range []int{2, 8} {
 		charged, joint := sameBatch(0.01, 2, alpha)
 		c := Claim{
-			Paper: "P4", About: "a gradient and a Hessian, noise multiplier 2 each, on one sample of 1 in 100", Quantity: fmt.Sprintf("divergence of order %d, replace-one", alpha),
-			Formula: "Theorem B.5: each amplified by itself by Theorem B.4", Claimed: charged, Sound: []Figure{{joint, "Theorem B.4 on both together"}}, Verdict: Unsound,
+			Paper: "P4", About: "a gradient and a Hessian, noise multiplier 2 each, on one sample of 1 in 100",
+			Quantity: fmt.Sprintf("divergence of order %d, replace-one", alpha),
+			Formula:  "Theorem B.5: each amplified by itself by Theorem B.4", Claimed: charged,
+			Sound: []Figure{{joint, "Theorem B.4 on both together"}}, Verdict: Unsound,
 			Why:    "all that is asked of one sample is one charge. Theorem B.4 is loose itself, so the exact cost can lie below both",
 			Source: "S-4e",
 		}
 		gauss := privacy.Gaussian{Sigma: 2}
-		exact, err := account.RDP{}.Divergence(privacy.FixedSampled{M: 1, N: 100, Of: privacy.Composed{gauss, gauss}}, privacy.ReplaceOne, float64(alpha))
+		exact, err := account.RDP{}.Divergence(privacy.FixedSampled{M: 1, N: 100, Of: privacy.Composed{gauss, gauss}},
+			privacy.ReplaceOne, float64(alpha))
 		if err != nil {
 			return nil, err
 		}
@@ -44,8 +47,12 @@ func p4Example() ([]Claim, error) {
 	for _, eps := range []float64{0.2, 0.6, 1} {
 		rho := zcdpRho(eps, delta)
 		claims = append(claims, Claim{
-			Paper: "P4", About: fmt.Sprintf("a run of ε = %v that releases f(w₀) + |z| for a tenth of ρ, to find its number of steps", eps), Quantity: "δ",
-			Formula: "(6), z Gaussian", Claimed: delta, Sound: []Figure{{oneSided(math.Sqrt(1 / (0.2 * rho))), "a lower bound, at every ε"}}, Verdict: Unsound,
+			Paper: "P4",
+			About: fmt.Sprintf("a run of ε = %v that releases f(w₀) + |z| for a tenth of ρ, to find its number of steps",
+				eps),
+			Quantity: "δ",
+			Formula:  "(6), z Gaussian", Claimed: delta,
+			Sound: []Figure{{oneSided(math.Sqrt(1 / (0.2 * rho))), "a lower bound, at every ε"}}, Verdict: Unsound,
 			Why: "a value below f(w₀) cannot come out, so two tables can be told apart for certain; bound f(w₀) publicly instead", Source: "S-4a",
 		})
 	}
@@ -55,11 +62,13 @@ func p4Example() ([]Claim, error) {
 		return nil, err
 	}
 	return append(claims, Claim{
-		Paper: "P4", About: fmt.Sprintf("Gaussian noise on all records, ρ = %.6f in all", rho), Quantity: fmt.Sprintf("ε at δ = %v", delta), Formula: p4Conversion,
+		Paper: "P4", About: fmt.Sprintf("Gaussian noise on all records, ρ = %.6f in all", rho),
+		Quantity: fmt.Sprintf("ε at δ = %v", delta), Formula: p4Conversion,
 		Claimed: zcdpClassic(rho, delta), Sound: []Figure{{loss.Epsilon(delta), "accountant gdp, exact"}}, Verdict: Loose,
 		Why: "true; the conversion serves every release of that zCDP", Source: "S-0f",
 	}, Claim{
-		Paper: "P4", About: "the noisy Hessian of a generalized linear model, 54 features", Quantity: "noise over the noise that suffices", Formula: "the Frobenius bound 2√d on a Hessian's sensitivity, for √2",
+		Paper: "P4", About: "the noisy Hessian of a generalized linear model, 54 features",
+		Quantity: "noise over the noise that suffices", Formula: "the Frobenius bound 2√d on a Hessian's sensitivity, for √2",
 		Claimed: hessianNoise(54), Sound: []Figure{{1, "a record's Hessian has rank one"}}, Verdict: Loose,
 		Why: "‖H − H′‖² ≤ ‖H‖² + ‖H′‖² for positive Hessians of rank one", Source: "S-4d",
 	}), nil
@@ -91,12 +100,15 @@ func p4Of(units []unit, adj privacy.Adjacency, delta float64) (Claim, bool) {
 				}
 			}
 		}
-		return Claim{Paper: "P4", Formula: p4Conversion, Claimed: zcdpClassic(rho, delta), Verdict: Loose, Why: "true; the conversion serves every release of that zCDP", Source: "S-0f"}, true
+		return Claim{Paper: "P4", Formula: p4Conversion, Claimed: zcdpClassic(rho, delta), Verdict: Loose,
+			Why: "true; the conversion serves every release of that zCDP", Source: "S-0f"}, true
 	}
-	c := Claim{Paper: "P4", Formula: "Theorem B.4 for each release, orders 2 to 256, classic conversion", Verdict: Loose, Why: "true; Theorem B.4 is for every mechanism of such divergences, and several times the exact cost", Source: "S-4e"}
+	c := Claim{Paper: "P4", Formula: "Theorem B.4 for each release, orders 2 to 256, classic conversion", Verdict: Loose,
+		Why: "true; Theorem B.4 is for every mechanism of such divergences, and several times the exact cost", Source: "S-4e"}
 	if shared(units) {
 		c.Formula = "Theorem B.5: " + c.Formula
-		c.Verdict, c.Why = Unsound, "each release of a sample is amplified by itself; all that is asked of one sample is one charge"
+		c.Verdict, c.Why = Unsound,
+			"each release of a sample is amplified by itself; all that is asked of one sample is one charge"
 	}
 	total := make([]float64, p4Orders+1)
 	for _, u := range units {

@@ -1,5 +1,5 @@
-// Gen writes ../onnx.pb.go from ../onnx.proto, without protoc. It is a module of its own: what it needs is no dependency
-// of Sotto.
+// Gen writes ../onnx.pb.go from ../onnx.proto, without protoc. It is a module of its own: what it needs is no
+// dependency of Sotto.
 package main
 
 import (
@@ -26,7 +26,8 @@ func main() {
 }
 
 func generate() error {
-	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{".."}}, SourceInfoMode: protocompile.SourceInfoStandard}
+	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{".."}},
+		SourceInfoMode: protocompile.SourceInfoStandard}
 	files, err := c.Compile(context.Background(), schema)
 	if err != nil {
 		return err

@@ -513,7 +513,8 @@ func planned(t *testing.T, m method.Method, o *Oracle, terms method.Terms) accou
 	}
 	meter, err := account.NewMeter(plan, terms.Accountant, terms.Budget)
 	if err != nil {
-		t.Fatalf("the plan of a fitted method does not fit its own budget: %v", err)
+		t.Fatalf("Plan costs more than the budget that Configure was given, ε = %g: %v; "+
+			"calibrate the noise by the same event that Plan returns", terms.Budget.Epsilon, err)
 	}
 	return meter
 }
@@ -528,7 +529,8 @@ func checkPlan(t *testing.T, m method.Method, s setting) {
 	steps := 0
 	for st, err := range m.Run(context.Background(), o, method.Objective{}) {
 		if err != nil {
-			t.Fatalf("the method asked for something that it did not plan: %v", err)
+			t.Fatalf("after step %d Run asks for what Plan does not have next: %v; Plan lists the event of every batch, "+
+				"in the order in which Run asks", last.T, err)
 		}
 		if st.T > last.T {
 			steps++
@@ -536,10 +538,11 @@ func checkPlan(t *testing.T, m method.Method, s setting) {
 		last = st
 	}
 	if last.Status == method.Running {
-		t.Error("the last step does not say how the run ended")
+		t.Error("the last step has Status Running; return a Step with method.Done, or what else ended the run (method.Loop does)")
 	}
 	if steps == 0 || last.T > method.MaxSteps(m) {
-		t.Errorf("%d steps; at most are %d", last.T, method.MaxSteps(m))
+		t.Errorf("Run ends after step %d, with %d steps; it yields at least one, and MaxSteps promises at most %d", last.T, steps,
+			method.MaxSteps(m))
 	}
 }
 
@@ -572,16 +575,17 @@ func checkRefusal(t *testing.T, m method.Method, s setting) {
 		var last method.Step
 		for st, err := range m.Run(context.Background(), o, method.Objective{}) {
 			if err != nil {
-				t.Fatalf("a refused charge came out as an error: %v", err)
+				t.Fatalf("the meter refused batch %d, and Run yields the error %v; end with Status OutOfBudget and the parameters "+
+					"so far instead (method.Loop does, if Run returns the error of Batch as it is)", admitted+1, err)
 			}
 			last = st
 		}
 		if last.Status != method.OutOfBudget || len(last.W) != 4 {
-			t.Errorf("after %d charges: status %v with %d parameters; want out of budget with 4", admitted, last.Status,
-				len(last.W))
+			t.Errorf("the meter refused batch %d: the last step has Status %v and %d parameters; "+
+				"it must have OutOfBudget and the 4 parameters so far", admitted+1, last.Status, len(last.W))
 		}
 		if len(o.Record) != admitted {
-			t.Errorf("%d batches charged of %d admitted", len(o.Record), admitted)
+			t.Errorf("the meter admitted %d batches, and %d were charged; ask for no batch after a refusal", admitted, len(o.Record))
 		}
 	}
 }
@@ -601,7 +605,7 @@ func checkBreak(t *testing.T, m method.Method, s setting) {
 		}
 	}
 	if len(o.Record) != bought {
-		t.Errorf("%d batches charged after the break", len(o.Record)-bought)
+		t.Errorf("the caller stopped, and Run charged %d batches more; return when yield returns false", len(o.Record)-bought)
 	}
 }
 
@@ -616,7 +620,8 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	none.Meter = &refuse{0}
 	if got := iterates(t, m,
 		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
-		t.Error("replaying the releases gives other iterates")
+		t.Error("the same releases give other iterates, so resume and verify cannot work; compute steps from releases and " +
+			"public values alone, without random numbers, time, maps' order or state of an earlier run")
 	}
 	cut := len(o.Record) / 2
 	rest := s.oracle(0.1)
@@ -634,7 +639,8 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	if got := iterates(t, m,
 		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest}); !slices.EqualFunc(want, got,
 		slices.Equal) {
-		t.Error("a run that is taken up in the middle gives other iterates")
+		t.Error("half of the releases from the log and half from an oracle give other iterates, so resume cannot work; " +
+			"compute steps from releases and public values alone")
 	}
 }
 
@@ -669,7 +675,8 @@ func checkState(t *testing.T, m method.Method, s setting) {
 	}
 	keeper, ok := m.(method.Checkpointer)
 	if !ok {
-		t.Fatal("its steps hold a state that it cannot go on from")
+		t.Fatal("steps have Kept, a state to continue from, and the method has no RunFrom; write it (method.Checkpointer), " +
+			"or leave Kept nil")
 	}
 	for _, at := range []int{0, len(points) / 2, len(points) - 1} {
 		p := points[at]
@@ -684,12 +691,13 @@ func checkState(t *testing.T, m method.Method, s setting) {
 			if len(want) == 0 || st.T != want[0].T || st.Status != want[0].Status || !slices.Equal(st.W, want[0].W) ||
 				st.Status == method.Running &&
 					(st.Rate != want[0].Rate || st.GradNorm != want[0].GradNorm || st.Moved != want[0].Moved) {
-				t.Fatalf("from the state after step %d on, step %d is another than that of the whole run", p.state.T, st.T)
+				t.Fatalf("RunFrom the state after step %d gives another step %d than the whole run; keep in Step.Kept all vectors "+
+					"that later steps need, and read them with Checkpoint.Into", p.state.T, st.T)
 			}
 			want = want[1:]
 		}
 		if len(want) > 0 {
-			t.Errorf("from the state after step %d on, the last %d steps are missing", p.state.T, len(want))
+			t.Errorf("RunFrom the state after step %d ends %d steps too early; count steps from Checkpoint.T", p.state.T, len(want))
 		}
 	}
 }
@@ -723,7 +731,7 @@ func checkCancel(t *testing.T, m method.Method, s setting) {
 	}
 	cancel()
 	if !errors.Is(last, context.Canceled) {
-		t.Errorf("a canceled run ends with %v", last)
+		t.Errorf("the context was canceled, and Run ends with error %v; return the error of Batch as it is", last)
 	}
 }
 
@@ -740,7 +748,8 @@ func checkHostile(t *testing.T, m method.Method, s setting) {
 	for _, w := range iterates(t, m, o) {
 		for _, v := range w {
 			if math.IsNaN(v) {
-				t.Fatal("finite answers made a NaN")
+				t.Fatal("answers of 10⁶ in each coordinate make a parameter NaN; look for ∞ − ∞ or 0/0 in the update, and end with " +
+					"the last finite parameters")
 			}
 		}
 	}
@@ -768,6 +777,8 @@ func checkOptimum(t *testing.T, entry method.Entry, p Problem) {
 		w = st.W
 	}
 	if gap := p.Value(w) - p.Best; !(gap <= 1e-9) {
-		t.Errorf("value %.3g above the minimum", gap)
+		t.Errorf("with Off terms (no noise), %s, Run ends %.3g above the minimum of the %s problem; at most 1e-9. A method needs a "+
+			"field steps or passes to be given more steps, and a default step size for curvature %g. For a method that is not "+
+			"to converge, name it in the map short of method/method_test.go, with the reason", config, gap, p.Name, p.Smooth)
 	}
 }

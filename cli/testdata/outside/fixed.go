@@ -29,8 +29,7 @@ func openFixed(_ context.Context, in *data.Input) (data.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &fixedRows{file: file, lines: bufio.NewScanner(file), name: in.Path, line: 1,
-		cells: make([]string, len(in.Schema.Columns))}
+	r := &fixedRows{file: file, lines: bufio.NewScanner(file), name: in.Path, line: 1, cells: make([]string, len(in.Schema.Columns))}
 	r.lines.Scan() // "fixed"
 	return r, nil
 }

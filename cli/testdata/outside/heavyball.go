@@ -22,8 +22,7 @@ func (m HeavyBall) as(activations int) method.SGD {
 	return method.SGD{Steps: activations, Rate: 1, Gradient: m.Gradient}
 }
 
-func (m HeavyBall) Configure(pub oracle.Public, obj method.Objective, _ *gossip.Schedule, activations int,
-	terms method.Terms) (gossip.Method, error) {
+func (m HeavyBall) Configure(pub oracle.Public, obj method.Objective, _ *gossip.Schedule, activations int, terms method.Terms) (gossip.Method, error) {
 	m.Rate, m.Momentum = cmp.Or(m.Rate, 0.1), cmp.Or(m.Momentum, 0.5)
 	set, err := m.as(activations).Configure(pub, obj, terms)
 	if err != nil {
@@ -39,8 +38,7 @@ func (m HeavyBall) Plan(pub oracle.Public, activations int) (privacy.Event, erro
 
 func (m HeavyBall) NoiseMultiplier() float64 { return m.Noise }
 
-func (m HeavyBall) Run(ctx context.Context, at gossip.Node, o oracle.Oracle, obj method.Objective,
-	watch gossip.Watch) ([]float64, error) {
+func (m HeavyBall) Run(ctx context.Context, at gossip.Node, o oracle.Oracle, obj method.Objective, watch gossip.Watch) ([]float64, error) {
 	x := make([]float64, o.Public().Dim)
 	v := make([]float64, len(x))
 	noisy := m.Gradient.On(o)

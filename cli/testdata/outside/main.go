@@ -11,10 +11,8 @@ import (
 
 func main() {
 	method.Register(method.Entry{Name: "sign", About: "signs of noisy gradients", Use: "as an example", Method: Sign{}})
-	model.Register(model.Entry{Name: "rare", About: "logistic regression of a rare class", Label: model.TwoClasses,
-		Config: Rare{}})
+	model.Register(model.Entry{Name: "rare", About: "logistic regression of a rare class", Label: model.TwoClasses, Config: Rare{}})
 	source.Register(data.Format{Name: "a fixed-width file", Is: isFixed, Magic: true, Open: openFixed})
-	gossip.Register(gossip.Entry{Name: "heavy-ball", About: "distributed gradient descent with momentum",
-		Method: HeavyBall{}})
+	gossip.Register(gossip.Entry{Name: "heavy-ball", About: "distributed gradient descent with momentum", Method: HeavyBall{}})
 	cli.Main()
 }

@@ -31,8 +31,7 @@ func (m Sign) Run(ctx context.Context, o oracle.Oracle, obj method.Objective) it
 	return m.RunFrom(ctx, o, obj, nil)
 }
 
-func (m Sign) RunFrom(ctx context.Context, o oracle.Oracle, obj method.Objective,
-	from *method.Checkpoint) iter.Seq2[method.Step, error] {
+func (m Sign) RunFrom(ctx context.Context, o oracle.Oracle, obj method.Objective, from *method.Checkpoint) iter.Seq2[method.Step, error] {
 	return method.Loop(func(yield func(method.Step) bool) (method.Step, error) {
 		w := o.Public().Start()
 		st := method.Step{W: w, Rate: m.Rate, Kept: [][]float64{w}}

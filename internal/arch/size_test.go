@@ -24,19 +24,9 @@ var large = map[string]string{}
 // largeFunctions says which functions of the product are too large, and names all that are, those of the list too. Tests,
 // their helpers, benchmarks and generated code may be.
 func largeFunctions(files []source) (found, names []string) {
-	for _, f := range files {
-		pkg := path.Dir(f.name)
-		if strings.HasSuffix(f.name, "_test.go") || slices.Contains(helpers, pkg) || pkg == "internal/bench" {
-			continue
-		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, f.name, f.text, parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			found = append(found, err.Error())
-			continue
-		}
-		if ast.IsGenerated(tree) {
-			continue
+	wrong := written(files, func(f source, set *token.FileSet, tree *ast.File) {
+		if pkg := path.Dir(f.name); slices.Contains(helpers, pkg) || pkg == "internal/bench" {
+			return
 		}
 		for _, d := range tree.Decls {
 			fn, ok := d.(*ast.FuncDecl)
@@ -54,8 +44,25 @@ func largeFunctions(files []source) (found, names []string) {
 					"cut it along its subject into functions of at most %d lines and complexity %d, with names of the field", f.name, fn.Name.Name, lines, ways, mostLines, mostComplexity))
 			}
 		}
+	})
+	return append(wrong, found...), names
+}
+
+// written hands over each file that is no test and that a person wrote, parsed, and returns the errors of those that cannot be.
+func written(files []source, do func(source, *token.FileSet, *ast.File)) (wrong []string) {
+	for _, f := range files {
+		if strings.HasSuffix(f.name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, f.name, f.text, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		} else if !ast.IsGenerated(tree) {
+			do(f, set, tree)
+		}
 	}
-	return found, names
+	return wrong
 }
 
 // complexity is McCabe's: 1, and 1 for each branch, as gocyclo counts.

@@ -3,7 +3,6 @@ package arch
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path/filepath"
 	"strings"
@@ -19,19 +18,7 @@ const (
 // wideLines names lines above mostColumns. A line may be longer if one long string in it, as a message or a field's tag, is
 // the cause, and so may lines of strings over several lines. Tests and generated code may have them.
 func wideLines(files []source) (found []string) {
-	for _, f := range files {
-		if strings.HasSuffix(f.name, "_test.go") {
-			continue
-		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, f.name, f.text, parser.SkipObjectResolution|parser.ParseComments)
-		if err != nil {
-			found = append(found, err.Error())
-			continue
-		}
-		if ast.IsGenerated(tree) {
-			continue
-		}
+	wrong := written(files, func(f source, set *token.FileSet, tree *ast.File) {
 		longest, within := map[int]int{}, map[int]bool{}
 		ast.Inspect(tree, func(n ast.Node) bool {
 			if s, ok := n.(*ast.BasicLit); ok && s.Kind == token.STRING {
@@ -48,8 +35,8 @@ func wideLines(files []source) (found []string) {
 				found = append(found, fmt.Sprintf("%s:%d: the line has %d columns; break it before column %d", f.name, i+1, n, mostColumns))
 			}
 		}
-	}
-	return found
+	})
+	return append(wrong, found...)
 }
 
 func TestWidthOfLines(t *testing.T) {

@@ -618,8 +618,8 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 	want := iterates(t, m, o)
 	none := NewOracle(o.Problem, 0) // where the record ends, so does the budget
 	none.Meter = &refuse{0}
-	if got := iterates(t, m,
-		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none}); !slices.EqualFunc(want, got, slices.Equal) {
+	got := iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record), Then: none})
+	if !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("the same releases give other iterates, so resume and verify cannot work; compute steps from releases and " +
 			"public values alone, without random numbers, time, maps' order or state of an earlier run")
 	}
@@ -636,9 +636,8 @@ func checkReplay(t *testing.T, m method.Method, s setting) {
 			rest.rnd.NormFloat64()
 		}
 	}
-	if got := iterates(t, m,
-		&replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest}); !slices.EqualFunc(want, got,
-		slices.Equal) {
+	got = iterates(t, m, &replay.Oracle{Facts: o.Facts, Next: replay.Each(o.Record[:cut]), Then: rest})
+	if !slices.EqualFunc(want, got, slices.Equal) {
 		t.Error("half of the releases from the log and half from an oracle give other iterates, so resume cannot work; " +
 			"compute steps from releases and public values alone")
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/page/disclosure"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -149,7 +150,7 @@ func disclose(ctx context.Context, dir, where string, o disclosure.Options) (*di
 	if err != nil {
 		return nil, err
 	}
-	if err := run.NewVerdict(found, true).Err(dir); err != nil {
+	if err := record.NewVerdict(found, true).Err(dir); err != nil {
 		return nil, fmt.Errorf("%w; `sotto verify %s --ledger %s` shows why", err, dir, l.Where())
 	}
 	d, err := disclosure.Make(ctx, dir, l, o)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/ledger"
-	"github.com/sottodp/sotto/run/disclosure"
+	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/access"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -62,7 +62,7 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 				if asJSON {
 					return writeJSON(w, evaluated{e.Private, dir, e.ID, e.Dataset})
 				}
-				report.WritePrivate(w, e.Private)
+				page.WritePrivate(w, e.Private)
 				fmt.Fprintf(w, "Charged to dataset %s: ε = %v, δ = %v\nRecord     %s\n", e.Dataset, e.Budget.Epsilon,
 					e.Budget.Delta, dir)
 				return nil
@@ -78,7 +78,7 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 			if asJSON {
 				return writeJSON(w, s)
 			}
-			report.WriteScores(w, s)
+			page.WriteScores(w, s)
 			return nil
 		},
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/onnx"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 )
 
 func exportCommand() *cobra.Command {
@@ -46,7 +46,7 @@ number over the columns of a table, and follows from the model alone.`,
 				if form == "csv" {
 					var text []byte
 					if text, err = json.Marshal(m.File); err == nil {
-						err = report.WriteEffects(w, text)
+						err = page.WriteEffects(w, text)
 					}
 				} else {
 					err = onnx.Write(w, m.File, m.Model, m.Schema, m.Promised())

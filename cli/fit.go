@@ -16,8 +16,9 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -241,7 +242,7 @@ func (f *fitFlags) run(c *cobra.Command, args []string) error {
 func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err error) {
 	bar := newProgress(c.ErrOrStderr(), f.quiet || f.asJSON)
 	warn := warner(c)
-	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: report.Write}
+	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: page.Write}
 	f.workers.quiet, f.workers.owner = f.quiet, &f.owner
 	over := false // what workers are for
 	defer func() { f.workers.close(over) }()
@@ -284,10 +285,10 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 		return interrupted(instead(err), dir)
 	}
 	if f.asJSON {
-		return json.NewEncoder(c.OutOrStdout()).Encode(report.Summary(info, dir))
+		return json.NewEncoder(c.OutOrStdout()).Encode(page.Summary(record.Of(info, nil), dir))
 	}
 	if !f.quiet {
-		report.WriteSummary(c.OutOrStdout(), info, dir)
+		page.WriteSummary(c.OutOrStdout(), record.Of(info, nil), dir)
 	}
 	return nil
 }

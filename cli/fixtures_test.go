@@ -25,8 +25,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/runlog"
 )
 

@@ -27,8 +27,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -242,7 +242,7 @@ func (m maker) embedded(ctx context.Context, args []string, every int, crash fun
 	if every > 0 {
 		job.StateEvery = every
 	}
-	_, _, err = run.Fit(ctx, job, run.Env{Version: run.Version(), Report: report.Write, Crash: crash})
+	_, _, err = run.Fit(ctx, job, run.Env{Version: run.Version(), Report: page.Write, Crash: crash})
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/internal/leaves"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/ledger"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/record"
 )
 
 // Every edit of a run.json of a search or of an owner in a network is found, as those of a fit are (package run's test): with a
@@ -68,7 +68,7 @@ func TestC1EveryLeafOfSearchesAndOwners(t *testing.T) {
 					book = nil
 				}
 				found, err := party.Verify(t.Context(), out, book)
-				return err == nil && !slices.ContainsFunc(found, func(f run.Finding) bool { return !f.Holds })
+				return err == nil && !slices.ContainsFunc(found, func(f record.Finding) bool { return !f.Holds })
 			}
 			leaves.EditAll(t, filepath.Join(out, "run.json"), true, holds, c.free)
 			files, err := os.ReadDir(out)

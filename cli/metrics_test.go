@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -64,7 +64,7 @@ func TestMetricsOfNeighbors(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts := map[int]string{0: string(m.text())}
-		_, _, err = run.Fit(t.Context(), job, run.Env{Report: report.Write, Progress: func(p run.Progress) {
+		_, _, err = run.Fit(t.Context(), job, run.Env{Report: page.Write, Progress: func(p run.Progress) {
 			progress(p)
 			texts[p.Step] = string(m.text())
 		}})

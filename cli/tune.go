@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/internal/newfile"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/study/tune"
 )
 
@@ -41,7 +41,7 @@ on the training rows.`,
 			if err := newfile.EmptyDir(out); err != nil {
 				return err
 			}
-			r, err := p.RunIn(c.Context(), out, run.Version(), report.Write, warner(c))
+			r, err := p.RunIn(c.Context(), out, run.Version(), page.Write, warner(c))
 			if err != nil || quiet && !asJSON {
 				return err
 			}

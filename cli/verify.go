@@ -12,9 +12,10 @@ import (
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/page/disclosure"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/disclosure"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -110,7 +111,7 @@ func (q *verifyFlags) run(c *cobra.Command, args []string) error {
 		sealed = sealed || f.What == "seal" && !f.Skipped
 	}
 	if !sealed {
-		found = append(found, page(args[0])...)
+		found = append(found, reportOf(args[0])...)
 	}
 	if len(args) > 1 {
 		f, err := party.VerifySums(args...)
@@ -134,25 +135,23 @@ func (q *verifyFlags) run(c *cobra.Command, args []string) error {
 		if err != nil {
 			return inputOf(err)
 		}
-		for _, f := range more {
-			found = append(found, run.Finding(f))
-		}
+		found = append(found, more...)
 	}
-	v := run.NewVerdict(found, l != nil)
+	v := record.NewVerdict(found, l != nil)
 	if err := answer(c, q.asJSON, v, nil); err != nil {
 		return err
 	}
 	return v.Err(args[0])
 }
 
-// page checks the report of a run of which no ledger holds a seal. A network's owner and an evaluation have none.
-func page(dir string) []run.Finding {
+// reportOf checks the report of a run of which no ledger holds a seal. A network's owner and an evaluation have none.
+func reportOf(dir string) []record.Finding {
 	info, err := runlog.ReadInfo(dir)
 	if err != nil || info.Network != "" {
 		return nil
 	}
-	f := run.Finding{What: runlog.ReportFile, Holds: true}
-	same, err := report.Compare(dir)
+	f := record.Finding{What: runlog.ReportFile, Holds: true}
+	same, err := page.Compare(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Skipped, f.Detail = true, "not checked: it is not there; a ledger's seal would show whether the run wrote it"
@@ -166,5 +165,5 @@ func page(dir string) []run.Finding {
 		f.Skipped, f.Detail = true,
 			fmt.Sprintf("not checked: it is not the page that this program makes; it was changed, or Sotto %s, which made it, is another build", info.Version)
 	}
-	return []run.Finding{f}
+	return []record.Finding{f}
 }

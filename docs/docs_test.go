@@ -513,7 +513,7 @@ func TestSpecPage(t *testing.T) {
 // TestReportPage: docs/how-to/report.md explains every section of a report, in their order.
 func TestReportPage(t *testing.T) {
 	var sections []string
-	for _, m := range regexp.MustCompile(`<h2>([^<]+)</h2>`).FindAllStringSubmatch(read(t, "../run/report/page.html"), -1) {
+	for _, m := range regexp.MustCompile(`<h2>([^<]+)</h2>`).FindAllStringSubmatch(read(t, "../page/page.html"), -1) {
 		sections = append(sections, m[1])
 	}
 	compare(t, "sections of a report", names(table(t, section(t, read(t, "how-to/report.md"), "## Section by section"))), sections)

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -27,7 +28,7 @@ func init() {
 // greedy is one that runs for a second or so; what it asks it hardly asks twice.
 const greedy = "method: {name: greedy, noise: 600, more: 0.9997}"
 
-func holds(t *testing.T, dir, out string) map[string]Finding {
+func holds(t *testing.T, dir, out string) map[string]record.Finding {
 	t.Helper()
 	l := openLedger(t, dir)
 	defer l.Close()
@@ -38,7 +39,7 @@ func holds(t *testing.T, dir, out string) map[string]Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]Finding{}
+	all := map[string]record.Finding{}
 	for _, f := range found {
 		all[f.What] = f
 	}
@@ -76,7 +77,7 @@ func TestAdversaryEndsWithinItsCap(t *testing.T) {
 		if f, ok := plan.(privacy.Filtered); err != nil || !ok || f.Currency != c.currency || f.Epsilon != 1 || f.Delta != 1e-5 {
 			t.Errorf("%s: plan %v, %v", c.method, plan, err)
 		}
-		rec := record(t, out)
+		rec := logOf(t, out)
 		if info.Result.Outcome != method.OutOfBudget.String() || info.Result.Steps == 0 || rec.Released != info.Result.Steps {
 			t.Errorf("%s: %+v", c.method, info.Result)
 		}
@@ -107,7 +108,7 @@ func TestVerifyRefusesAnOverdrawnFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := record(t, out).Charged()
+	n := logOf(t, out).Charged()
 	more := strings.Replace(string(before), fmt.Sprintf(`"count":%d`, n), fmt.Sprintf(`"count":%d`, n+1), 1)
 	if more == string(before) {
 		t.Fatalf("%d charges are not one line:\n%s", n, before)
@@ -166,7 +167,7 @@ func TestBrokenRunOnAFilter(t *testing.T) {
 			continue
 		}
 		wantErr(t, err, ErrInterrupted)
-		if n, all := record(t, out).Charged(), record(t, whole).Charged(); n > 0 && n < all {
+		if n, all := logOf(t, out).Charged(), logOf(t, whole).Charged(); n > 0 && n < all {
 			break
 		}
 	}

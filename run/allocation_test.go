@@ -37,7 +37,7 @@ func TestAllocationAfterACrash(t *testing.T) {
 	check := func(out string) (begun int) {
 		t.Helper()
 		left := 0
-		for e := range record(t, out).Batches() {
+		for e := range logOf(t, out).Batches() {
 			switch {
 			case privacy.Equal(e, epoch.Of):
 				begun++
@@ -53,8 +53,8 @@ func TestAllocationAfterACrash(t *testing.T) {
 		wantHolds(t, dir, out)
 		return begun
 	}
-	if n := check(whole); n != 4 || record(t, whole).Charged() != 14 {
-		t.Errorf("%d epochs and %d batches, want 4 and 14", n, record(t, whole).Charged())
+	if n := check(whole); n != 4 || logOf(t, whole).Charged() != 14 {
+		t.Errorf("%d epochs and %d batches, want 4 and 14", n, logOf(t, whole).Charged())
 	}
 	for charged := 1; charged <= 14; charged++ {
 		for _, lost := range []int{0, 1, 3} {

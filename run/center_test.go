@@ -30,7 +30,7 @@ func TestCenteredRun(t *testing.T) {
 	if found, err := Verify(t.Context(), whole, l); err != nil || !allHold(found) {
 		t.Fatalf("%v, %v", found, err)
 	}
-	if rec := record(t, whole); rec.Charged() != 41 || rec.Released != 41 {
+	if rec := logOf(t, whole); rec.Charged() != 41 || rec.Released != 41 {
 		t.Errorf("%d batches are charged, %d released; want the mean and 40 steps", rec.Charged(), rec.Released)
 	}
 	path := filepath.Join(whole, runlog.ModelFile)

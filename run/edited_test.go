@@ -53,7 +53,7 @@ func TestB3EditedConfiguration(t *testing.T) {
 			if !errors.Is(err, c.err) {
 				t.Errorf("resumed: %v, want %v", err, c.err)
 			}
-			rec := record(t, out)
+			rec := logOf(t, out)
 			if n := rec.Charged(); c.err == nil && n != 40 || c.err != nil && (n != c.charged || rec.Released != c.released) {
 				t.Errorf("%d batches are charged, %d released", n, rec.Released)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/quality"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -170,12 +171,12 @@ func evaluationSeal(dir string) (map[string]string, error) {
 
 // VerifyEvaluation checks a charged evaluation from its directory alone: that what was asked costs what was charged,
 // and that the figures follow from the answers; with a ledger also the charge and the seal.
-func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
+func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding, error) {
 	e, err := runlog.ReadEvaluation(dir)
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	fail := func(err error) ([]Finding, error) {
+	fail := func(err error) ([]record.Finding, error) {
 		return nil, &InputError{filepath.Join(dir, runlog.EvaluationFile), err}
 	}
 	event, err := privacy.UnmarshalEvent(e.Plan)
@@ -217,7 +218,7 @@ func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]Find
 	}
 	v.Say("figures", bytes.Equal(own, said), "they follow from the %d noisy answers", len(e.Answers))
 	if l == nil {
-		v.Findings = append(v.Findings, Finding{What: "record", Holds: true, Skipped: true,
+		v.Findings = append(v.Findings, record.Finding{What: "record", Holds: true, Skipped: true,
 			Detail: "not checked: id, started, version, model, run, data, dataset, unit and rows follow from nothing in the directory; only a ledger's seal covers them"})
 	}
 	return v.Findings, v.ledger(ctx, l)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 )
 
 // The way of `sotto fit` as a library: read a spec, settle it from public facts,
@@ -35,7 +35,7 @@ func Example() {
 	}
 	fmt.Printf("%v, noise multiplier %.2f\n", job.Plan, method.NoiseMultiplier(job.Method))
 
-	info, out, err := run.Fit(context.Background(), job, run.Env{Version: "example", Report: report.Write})
+	info, out, err := run.Fit(context.Background(), job, run.Env{Version: "example", Report: page.Write})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func TestFallbackResumes(t *testing.T) {
 	if found, err := Verify(t.Context(), whole, l); err != nil || !allHold(found) {
 		t.Fatalf("%v, %v", found, err)
 	}
-	if rec := record(t, whole); rec.Charged() != 41 || rec.Released != 41 {
+	if rec := logOf(t, whole); rec.Charged() != 41 || rec.Released != 41 {
 		t.Errorf("%d batches are charged, %d released; want 40 steps and the counts", rec.Charged(), rec.Released)
 	}
 	for _, at := range []int{20, 40} {
@@ -122,7 +122,7 @@ func TestFallbackResumes(t *testing.T) {
 		if err != nil || again.Status != runlog.Finished {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if rec := record(t, filepath.Join(dir, name)); rec.Charged() != 41 {
+		if rec := logOf(t, filepath.Join(dir, name)); rec.Charged() != 41 {
 			t.Errorf("%s: %d batches are charged", name, rec.Charged())
 		}
 		if found, err := Verify(t.Context(), filepath.Join(dir, name), nil); err != nil || !allHold(found) {

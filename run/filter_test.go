@@ -75,7 +75,7 @@ func TestFilterSettlesForWhatWasCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	charged := record(t, out).Charged()
+	charged := logOf(t, out).Charged()
 	if want := held * float64(charged) / float64(info.MaxSteps); charged == 0 || charged >= info.MaxSteps || math.Abs(*d.Part-want) > 1e-9*want {
 		t.Errorf("%d of %d batches of a run that held %v cost %v; want %v", charged, info.MaxSteps, held, *d.Part, want)
 	}
@@ -109,7 +109,7 @@ func TestKilledRunUnderAFilter(t *testing.T) {
 		}
 	}
 	info, err := runlog.ReadInfo(out)
-	if err != nil || info.Status != runlog.Finished || !(held > 0.01 && held < 0.9) || record(t, out).Charged() != info.MaxSteps {
+	if err != nil || info.Status != runlog.Finished || !(held > 0.01 && held < 0.9) || logOf(t, out).Charged() != info.MaxSteps {
 		t.Errorf("%+v, %v; it held %v", info, err, held)
 	}
 	l := openLedger(t, dir)

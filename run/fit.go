@@ -24,7 +24,7 @@ type Env struct {
 	Progress       func(Progress) // receives durable steps, about twice a second
 	Notice         func(string)   // receives what only the owner of the data may see
 
-	// Report writes the report of a run that has ended (report.Write), with what the ledger holds of the dataset by then;
+	// Report writes the report of a run that has ended (page.Write), with what the ledger holds of the dataset by then;
 	// nil of a lab run. It is called before the settlement, which seals the report with the other files.
 	Report func(dir string, life *ledger.History) error
 

@@ -35,7 +35,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	rec, token := record(t, from), ledger.NewToken()
+	rec, token := logOf(t, from), ledger.NewToken()
 	w, err := runlog.Create(to)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func broken(t *testing.T, l *ledger.Ledger, from, to string, charged, released i
 		err = errors.Join(err, failed, os.WriteFile(filepath.Join(to, runlog.HoldoutFile), key, 0o600))
 	}
 	if err := errors.Join(err, w.Close(), runlog.WriteInfo(to, info), os.WriteFile(filepath.Join(to, runlog.TokenFile), []byte(token), 0o600),
-		l.Reach(t.Context(), info.ID, token, charged, ledgerCharges(record(t, to).Events))); err != nil {
+		l.Reach(t.Context(), info.ID, token, charged, ledgerCharges(logOf(t, to).Events))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -99,7 +99,7 @@ func TestBrokenRunsOfMixedPlans(t *testing.T) {
 			if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
 				t.Fatal(err)
 			}
-			all := record(t, whole).Charged()
+			all := logOf(t, whole).Charged()
 			for charged := 1; charged <= all; charged++ {
 				for _, lost := range []int{1, 3} {
 					if lost > charged {
@@ -116,7 +116,7 @@ func TestBrokenRunsOfMixedPlans(t *testing.T) {
 					if lost == 1 && info.Result.Steps < c.least && info.Result.Outcome != method.Converged.String() {
 						t.Errorf("%d of %d charged, one lost: %d steps, want %d or more", charged, all, info.Result.Steps, c.least)
 					}
-					if n := record(t, out).Charged(); n < charged {
+					if n := logOf(t, out).Charged(); n < charged {
 						t.Errorf("%d charged before, %d after", charged, n)
 					}
 					wantHolds(t, dir, out)
@@ -161,7 +161,7 @@ func TestStopWithinASolve(t *testing.T) {
 			continue
 		}
 		wantErr(t, err, ErrInterrupted)
-		if c := record(t, out).Charged(); c != 0 {
+		if c := logOf(t, out).Charged(); c != 0 {
 			t.Errorf("stopped before step %d: %d charged", n+1, c)
 		}
 		info, err := Resume(t.Context(), out, Env{Workers: 1})

@@ -75,7 +75,7 @@ func checkHoldoutRun(t *testing.T, job *Job, dir, out string) {
 	if err != nil || !allHold(found) {
 		t.Errorf("%s: %v, %v", name, found, err)
 	}
-	rec := record(t, out)
+	rec := logOf(t, out)
 	counts := map[string]int{}
 	for e := range rec.Batches() {
 		privacy.Walk(e, func(e privacy.Event) bool {
@@ -164,7 +164,7 @@ func TestHoldoutGoesOn(t *testing.T) {
 		if c.released == 21 && !reflect.DeepEqual(again.Result.Private, info.Result.Private) {
 			t.Errorf("other figures of the same release: %v", again.Result.Private)
 		}
-		if rec := record(t, out); rec.Charged() != 21 {
+		if rec := logOf(t, out); rec.Charged() != 21 {
 			t.Errorf("%d of %d: %d batches are charged", c.released, c.charged, rec.Charged())
 		}
 	}
@@ -213,11 +213,11 @@ func TestHoldoutKeepsItsSplit(t *testing.T) {
 		if err := c.change(out); err != nil {
 			t.Fatal(err)
 		}
-		before := record(t, out)
+		before := logOf(t, out)
 		if _, err := Resume(t.Context(), out, Env{Workers: 1}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: resumed: %v; want %q", name, err, c.want)
 		}
-		if rec := record(t, out); rec.Charged() != before.Charged() || rec.Released != before.Released {
+		if rec := logOf(t, out); rec.Charged() != before.Charged() || rec.Released != before.Released {
 			t.Errorf("%s: charged %d, released %d more", name, rec.Charged()-before.Charged(), rec.Released-before.Released)
 		}
 	}
@@ -271,7 +271,7 @@ func TestHoldoutOfAnEarlyEnd(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 		l.Close()
-		if last := record(t, out).Events; runlog.InHoldout(last[len(last)-1].Event) != c.figures {
+		if last := logOf(t, out).Events; runlog.InHoldout(last[len(last)-1].Event) != c.figures {
 			t.Errorf("%s: charged %v last", name, last[len(last)-1])
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -77,7 +77,7 @@ func TestImageExamples(t *testing.T) {
 			t.Errorf("example %d: %+v", i, e)
 		}
 	}
-	if err := report.Write(out, nil); err != nil {
+	if err := page.Write(out, nil); err != nil {
 		t.Error(err)
 	}
 	if info, _ = fit("same", data, "lab: true\nseed: 1"); info.Result.Test == nil || info.Result.Test.Examples != nil {

@@ -134,7 +134,7 @@ func delay(kill int) time.Duration {
 	return rand.N(700 * time.Millisecond)
 }
 
-func record(t *testing.T, dir string) *runlog.Record {
+func logOf(t *testing.T, dir string) *runlog.Record {
 	t.Helper()
 	r, err := runlog.Read(dir)
 	if err != nil {
@@ -203,7 +203,7 @@ func killedSeeded(t *testing.T, every int, more string) {
 		if !maps.Equal(hashes(t, whole), hashes(t, out)) {
 			t.Error("the broken run left other files than the unbroken one")
 		}
-		if a, b := record(t, whole).Event(), record(t, out).Event(); !privacy.Equal(a, b) {
+		if a, b := logOf(t, whole).Event(), logOf(t, out).Event(); !privacy.Equal(a, b) {
 			t.Errorf("charged %v, the unbroken run %v", b, a)
 		}
 		got, err := model.Read(filepath.Join(out, runlog.ModelFile))
@@ -240,7 +240,7 @@ func TestKilledSecureRunSpendsNothingTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := record(t, out)
+			r := logOf(t, out)
 			switch {
 			case r.Charged() > info.MaxSteps:
 				t.Fatalf("%d batches charged of a plan of %d", r.Charged(), info.MaxSteps)
@@ -399,7 +399,7 @@ func TestStopResumeAndCopies(t *testing.T) {
 	if _, err = Resume(t.Context(), out, Env{}); err != nil { // nothing is left to do
 		t.Error(err)
 	}
-	if r := record(t, out); r.Charged() != info.MaxSteps || r.Released != info.MaxSteps {
+	if r := logOf(t, out); r.Charged() != info.MaxSteps || r.Released != info.MaxSteps {
 		t.Errorf("%d charges and %d releases of a run of %d steps", r.Charged(), r.Released, info.MaxSteps)
 	}
 }
@@ -434,13 +434,13 @@ func TestLiveCopies(t *testing.T) {
 		released := 0
 		_, _, err := Fit(t.Context(), job, stopAt(1, func() {
 			copyDir(t, out, out+"-copy")
-			released = record(t, out).Released
+			released = logOf(t, out).Released
 			ctx, stop := context.WithCancel(t.Context())
 			_, err := Resume(ctx, out+"-copy", stopAt(1, stop))
 			wantErr(t, err, ErrInterrupted)
 		}))
 		wantErr(t, err, ledger.ErrStaleToken)
-		if n := record(t, out).Released; n != released {
+		if n := logOf(t, out).Released; n != released {
 			t.Errorf("the original released %d batches after it was taken over", n-released)
 		}
 		if _, err := Resume(t.Context(), out+"-copy", Env{}); err != nil {
@@ -545,7 +545,7 @@ func TestCrashesAroundTheToken(t *testing.T) {
 	l := openLedger(t, dir)
 	defer l.Close()
 	known := ledger.NewToken()
-	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, ledgerCharges(record(t, out).Events))); err != nil {
+	if err := errors.Join(os.WriteFile(path+pending, []byte(known), 0o600), l.Resume(t.Context(), info.ID, old, known, ledgerCharges(logOf(t, out).Events))); err != nil {
 		t.Fatal(err)
 	}
 	if token, err := (&Session{ledger: l, Dir: out, Info: info}).currentToken(t.Context()); err != nil || token != known {
@@ -600,11 +600,11 @@ func TestResumeMissesReleases(t *testing.T) {
 	if err := os.Truncate(filepath.Join(out, runlog.ReleasesFile), 1000); err != nil {
 		t.Fatal(err)
 	}
-	charged := record(t, out).Charged()
+	charged := logOf(t, out).Charged()
 	if _, err := Resume(t.Context(), out, Env{}); err == nil || !strings.Contains(err.Error(), "is damaged: steps.jsonl holds") {
 		t.Errorf("err = %v", err)
 	}
-	if now := record(t, out).Charged(); now != charged {
+	if now := logOf(t, out).Charged(); now != charged {
 		t.Errorf("%d batches were charged, now %d", charged, now)
 	}
 	if _, _, err := Abandon(t.Context(), out, ""); err != nil {

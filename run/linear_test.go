@@ -43,7 +43,7 @@ func TestLinearRun(t *testing.T) {
 		if found, err := Verify(t.Context(), whole, l); err != nil || !allHold(found) {
 			t.Errorf("%s: %v, %v", c.more, found, err)
 		}
-		rec := record(t, whole)
+		rec := logOf(t, whole)
 		if c.charged > 0 && rec.Charged() != c.charged {
 			t.Errorf("%s: %d batches are charged", c.more, rec.Charged())
 		}

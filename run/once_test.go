@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 )
 
 // TestFitComposesLittle: calibration, meter, progress, report and settlement of a fit share what they compose, and the
@@ -52,7 +52,7 @@ func TestFitComposesLittle(t *testing.T) {
 		t.Errorf("calibration composed %d times; allowed are 12", n)
 	}
 	last := math.Inf(1)
-	env := run.Env{Version: "test", Report: report.Write, Progress: func(p run.Progress) { last = p.Epsilon }}
+	env := run.Env{Version: "test", Report: page.Write, Progress: func(p run.Progress) { last = p.Epsilon }}
 	var out string
 	if n := count(func() { out = fit(job, env) }); n > 30 {
 		t.Errorf("a fit with its report composed %d times; allowed are 30", n)
@@ -61,7 +61,7 @@ func TestFitComposesLittle(t *testing.T) {
 		t.Errorf("the last progress says ε = %v; the plan costs %v", last, cost)
 	}
 	if n := count(func() {
-		if err := report.Write(out, nil); err != nil {
+		if err := page.Write(out, nil); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 10 {

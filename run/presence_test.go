@@ -10,6 +10,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -62,7 +63,7 @@ func TestPresence(t *testing.T) {
 			} else if errors.Is(err, account.ErrNotPlanned) {
 				t.Logf("refused by the meter: %v", err)
 			}
-			if rec := record(t, fmt.Sprint(dir, "/edited")); rec.Charged() != 20 || rec.Released != 20 {
+			if rec := logOf(t, fmt.Sprint(dir, "/edited")); rec.Charged() != 20 || rec.Released != 20 {
 				t.Errorf("%d batches are charged, %d released", rec.Charged(), rec.Released)
 			}
 			flip(t, whole, !presence)
@@ -73,8 +74,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-func allHold(list []Finding) bool {
-	return !slices.ContainsFunc(list, func(f Finding) bool { return !f.Holds })
+func allHold(list []record.Finding) bool {
+	return !slices.ContainsFunc(list, func(f record.Finding) bool { return !f.Holds })
 }
 
 // flip sets public.presence of a run.

@@ -13,7 +13,8 @@ import (
 
 	"github.com/sottodp/sotto/internal/leaves"
 	"github.com/sottodp/sotto/ledger"
-	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -104,7 +105,7 @@ func TestC1EveryLeafOfRunJSON(t *testing.T) {
 			if c.states > 0 {
 				job.StateEvery = c.states
 			}
-			if _, _, err := Fit(t.Context(), job, Env{Report: report.Write, Version: "test"}); err != nil {
+			if _, _, err := Fit(t.Context(), job, Env{Report: page.Write, Version: "test"}); err != nil {
 				t.Fatal(err)
 			}
 			own := maps.Clone(free)
@@ -119,7 +120,7 @@ func TestC1EveryLeafOfRunJSON(t *testing.T) {
 					book = nil
 				}
 				found, err := Verify(t.Context(), out, book)
-				return err == nil && !slices.ContainsFunc(found, func(f Finding) bool { return !f.Holds })
+				return err == nil && !slices.ContainsFunc(found, func(f record.Finding) bool { return !f.Holds })
 			}, own)
 		})
 	}
@@ -130,7 +131,7 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	job, out := begin(t, dir, "run", "")
-	info, _, err := Fit(t.Context(), job, Env{Report: report.Write})
+	info, _, err := Fit(t.Context(), job, Env{Report: page.Write})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestC1EveryByteOfTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := Verify(t.Context(), out, l)
-	if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == "seal" && !f.Holds }) {
+	if err != nil || !slices.ContainsFunc(found, func(f record.Finding) bool { return f.What == "seal" && !f.Holds }) {
 		t.Errorf("no report: %v, %v", found, err)
 	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -218,7 +219,7 @@ func TestC1EveryLineOfSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := record(t, out)
+	rec := logOf(t, out)
 	var all [][]runlog.Step
 	for i, s := range rec.Steps {
 		for _, other := range []runlog.Step{
@@ -252,7 +253,7 @@ func TestC1EveryLineOfSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, err := Verify(t.Context(), out, nil)
-		if err != nil || !slices.ContainsFunc(found, func(f Finding) bool { return f.What == runlog.StepsFile && !f.Holds }) {
+		if err != nil || !slices.ContainsFunc(found, func(f record.Finding) bool { return f.What == runlog.StepsFile && !f.Holds }) {
 			t.Errorf("edit %d: %v, %v", i, found, err)
 		}
 	}

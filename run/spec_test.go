@@ -130,7 +130,7 @@ func TestNothingTellsTheNumberOfRows(t *testing.T) {
 		if x, y := publicInfo(t, a), publicInfo(t, b); x != y {
 			t.Errorf("run.json differs:\n%s\n%s", x, y)
 		}
-		if x, y := record(t, a).Event(), record(t, b).Event(); !privacy.Equal(x, y) {
+		if x, y := logOf(t, a).Event(), logOf(t, b).Event(); !privacy.Equal(x, y) {
 			t.Errorf("charged %v and %v", x, y)
 		}
 		// How often one is told depends on the time (R11), what of does not.

@@ -158,7 +158,7 @@ func TestStatesOfSecureRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantHolds(t, dir, out)
-	rec := record(t, out)
+	rec := logOf(t, out)
 	if rec.Charged() != method.MaxSteps(job.Method) || rec.Released != rec.Charged() || rec.Oldest() == nil {
 		t.Errorf("%d charged, %d released of %d; the oldest state is %+v", rec.Charged(), rec.Released, method.MaxSteps(job.Method), rec.Oldest())
 	}
@@ -174,7 +174,7 @@ func TestVerifyFindsAnotherState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := record(t, out)
+	rec := logOf(t, out)
 	if err := rec.Load(rec.Newest()); err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,10 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run/disclosure"
-	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -804,7 +805,7 @@ func TestVerifyShares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shares := func(l *ledger.Ledger) (found Finding) {
+	shares := func(l *ledger.Ledger) (found record.Finding) {
 		t.Helper()
 		all, err := Verify(t.Context(), dir, l)
 		if err != nil {
@@ -829,7 +830,7 @@ func TestVerifyShares(t *testing.T) {
 		t.Errorf("its own ledger: %+v", f)
 	}
 	// Another ledger says of the same run what it was told.
-	reserved := func(change func(r *ledger.Reservation)) Finding {
+	reserved := func(change func(r *ledger.Reservation)) record.Finding {
 		t.Helper()
 		l, err := OpenLedger(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		if err != nil {
@@ -1026,7 +1027,7 @@ func TestSumOfOwnersIsDisclosed(t *testing.T) {
 		t.Fatalf("ε alone is %v, of the sum %v", alone, plan)
 	}
 
-	page, err := report.Build(dir)
+	page, err := page.Build(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

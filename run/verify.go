@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -36,7 +37,7 @@ type Verification struct {
 	Info     *runlog.Info
 	Record   *runlog.Record
 	Job      *Job
-	Findings []Finding
+	Findings []record.Finding
 
 	seal    map[string]string // of the final files as they are, once they were read
 	givenUp bool              // the owners of a network gave up more attempts than they may
@@ -44,7 +45,7 @@ type Verification struct {
 
 // Say adds a finding.
 func (v *Verification) Say(what string, holds bool, format string, args ...any) {
-	v.Findings = append(v.Findings, Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
+	v.Findings = append(v.Findings, record.Finding{What: what, Holds: holds, Detail: fmt.Sprintf(format, args...)})
 }
 
 // Examine reads the directory of a finished run and begins its verification. The job of an owner's run in a
@@ -84,7 +85,7 @@ const mostLost = 1 << 22
 // every release was charged, and that the method, replayed from the releases, gives the model. With a
 // ledger it also checks the ledger's record of the run. An error means that the directory cannot be read;
 // a check that fails is a Finding.
-func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]Finding, error) {
+func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding, error) {
 	v, err := Examine(dir)
 	if err != nil {
 		return nil, err
@@ -366,7 +367,7 @@ func (v *Verification) promise(file *model.File, margins margins) {
 	}
 	var other []string
 	if err == nil {
-		other, err = differing(texts[0], texts[1])
+		other, err = runlog.Differing(texts[0], texts[1])
 	}
 	v.Say("model", err == nil && len(other) == 0, "what %s says of its rows, itself and the guarantee, beside this run",
 		runlog.ModelFile)
@@ -388,7 +389,7 @@ func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) e
 	for i := range min(len(again.Vectors), len(newest.Vectors)) {
 		worst = max(worst, apart(again.Vectors[i], newest.Vectors[i]))
 	}
-	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, Compact(newest.Fold)),
+	v.Say("state", v.near(worst) && bytes.Equal(again.Fold, runlog.Compact(newest.Fold)),
 		"the state that was saved after step %d follows from the releases before it, the largest relative difference being %.3g", newest.Step, worst)
 	return nil
 }
@@ -441,34 +442,34 @@ func (v *Verification) claim(again *secondorder.Claim) {
 // VerifyClaim computes from the rows what a converged lab run claims about its model. This is an access
 // without noise, so it is for lab runs only. It refuses rows that are protected by now, unless void is
 // set, which ends their guarantee. Without a named ledger it uses the run's.
-func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, error) {
+func VerifyClaim(ctx context.Context, dir, where string, void bool) (record.Finding, error) {
 	info, err := runlog.ReadInfo(dir)
 	switch {
 	case err != nil:
-		return Finding{}, &InputError{"", err}
+		return record.Finding{}, &InputError{"", err}
 	case !info.Lab:
-		return Finding{}, inputError("", "%s: --claim accesses the rows without noise; use it on lab runs only", dir)
+		return record.Finding{}, inputError("", "%s: --claim accesses the rows without noise; use it on lab runs only", dir)
 	case info.Result == nil || info.Result.Claim == nil:
-		return Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
+		return record.Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
 	}
 	job, err := jobOf(info)
 	if err != nil {
-		return Finding{}, &InputError{dir, err}
+		return record.Finding{}, &InputError{dir, err}
 	}
 	file, err := model.Read(filepath.Join(dir, runlog.ModelFile))
 	if err != nil {
-		return Finding{}, &InputError{"", err}
+		return record.Finding{}, &InputError{"", err}
 	}
 	gate := access.Gate{Void: void, Dropped: Dropped(nil, true)} // the run accepted what is dropped
 	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, job.Schema, job.Spec.Data,
 		job.RowOptions())
 	if err != nil {
-		return Finding{}, err
+		return record.Finding{}, err
 	}
 	defer table.Close()
 	if job.Held != nil {
 		if table, _, err = job.divide(table, dir); err != nil {
-			return Finding{}, err
+			return record.Finding{}, err
 		}
 	}
 	// sums without noise are of float32 in any case
@@ -477,25 +478,16 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (Finding, er
 		Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {
-		return Finding{}, err
+		return record.Finding{}, err
 	}
 	defer o.Close()
 	gradient, least, err := secondorder.Exact(ctx, o, job.Objective.Reg, file.W)
 	if err != nil {
-		return Finding{}, err
+		return record.Finding{}, err
 	}
 	c := info.Result.Claim
-	return Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature,
+	return record.Finding{What: "rows", Holds: gradient <= c.Gradient && least >= -c.Curvature,
 		Detail: fmt.Sprintf("‖∇F‖ = %.4g and λ_min(∇²F) = %.4g; claimed are %v", gradient, least, c)}, nil
-}
-
-// Compact returns JSON without spaces; other text stays as it is.
-func Compact(b []byte) []byte {
-	var c bytes.Buffer
-	if json.Compact(&c, b) != nil {
-		return b
-	}
-	return c.Bytes()
 }
 
 // ledger: it reserved the budget, and settled the same events.
@@ -505,7 +497,7 @@ func (v *Verification) ledger(ctx context.Context, l *ledger.Ledger) error {
 		return nil
 	}
 	if l == nil {
-		v.Findings = append(v.Findings, Finding{What: "ledger", Holds: true, Detail: WithoutLedger, Skipped: true})
+		v.Findings = append(v.Findings, record.Finding{What: "ledger", Holds: true, Detail: WithoutLedger, Skipped: true})
 		return nil
 	}
 	known, err := l.Run(ctx, v.Info.ID)

@@ -25,6 +25,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -66,7 +67,7 @@ func (v *Verification) written(want *runlog.Info) error {
 	if err != nil {
 		return err
 	}
-	other, err := differing(text, should)
+	other, err := runlog.Differing(text, should)
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
@@ -78,15 +79,7 @@ func (v *Verification) written(want *runlog.Info) error {
 	}
 	detail := "every field that follows from the schema, the configuration, the record or its replay is what they give; times, versions, names of files and test scores follow from nothing, and only a ledger's seal covers them"
 	if len(other) > 0 {
-		slices.Sort(other)
-		other = slices.Compact(other)
-		more := ""
-		if len(other) > 8 {
-			more = fmt.Sprintf(" and %d more", len(other)-8)
-			other = other[:8]
-		}
-		detail = "does not follow from the schema, the configuration, the record and its replay: " +
-			strings.Join(other, ", ") + more
+		detail = "does not follow from the schema, the configuration, the record and its replay: " + runlog.Some(other)
 	}
 	v.Say(runlog.InfoFile, len(other) == 0, "%s", detail)
 	return nil
@@ -95,38 +88,6 @@ func (v *Verification) written(want *runlog.Info) error {
 // noModel says that the run ended without a model, hence without scores.
 func (v *Verification) noModel() bool {
 	return v.Info.Result != nil && v.Info.Result.Outcome == Diverged
-}
-
-// differing returns the paths at which two JSON objects differ. Only fields of different bytes are
-// decoded: a plan can hold a hundred thousand events, which take thirty times their size when decoded.
-func differing(a, b []byte) ([]string, error) {
-	var fields [2]map[string]json.RawMessage
-	var rest [2]any
-	for i, text := range [][]byte{a, b} {
-		if err := json.Unmarshal(text, &fields[i]); err != nil {
-			return nil, err
-		}
-	}
-	for key, x := range fields[0] {
-		if y, ok := fields[1][key]; ok && bytes.Equal(Compact(x), Compact(y)) {
-			delete(fields[0], key)
-			delete(fields[1], key)
-		}
-	}
-	for i := range fields {
-		tree := map[string]any{}
-		for key, text := range fields[i] {
-			dec := json.NewDecoder(bytes.NewReader(text))
-			dec.UseNumber()
-			var value any
-			if err := dec.Decode(&value); err != nil {
-				return nil, err
-			}
-			tree[key] = value
-		}
-		rest[i] = tree
-	}
-	return runlog.Differences(rest[0], rest[1]), nil
 }
 
 // unfitScores are the scores that contradict each other or the classes.
@@ -305,7 +266,7 @@ func (v *Verification) sealed(l *ledger.Ledger, known ledger.Run) error {
 	seal := known.Settlement.Seal
 	if len(seal) == 0 {
 		v.Findings = append(v.Findings,
-			Finding{What: "seal", Holds: true, Skipped: true,
+			record.Finding{What: "seal", Holds: true, Skipped: true,
 				Detail: "not sealed: the run was settled by a version of Sotto that did not seal its files"})
 		return nil
 	}
@@ -391,7 +352,7 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 // FinishOwner ends the verification of an owner's run in a network: it checks run.json, the model file and the
 // ledger. The model is the mean of several owners' parameters, which this directory does not hold. So it
 // checks only the hash and the promise of the model.
-func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
+func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]record.Finding, error) {
 	end := ending{steps: v.Job.Owner.Activations, outcome: method.Done.String()}
 	if v.Diverged() {
 		end.w = []float64{math.NaN()}

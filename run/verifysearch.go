@@ -9,13 +9,14 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // search checks the result of a search: its cost, and that the winner is one of the candidates. A replay cannot
 // show that the model follows from the winner's configuration and is the best: the other releases are secret
 // (R21).
-func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]Finding, error) {
+func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]record.Finding, error) {
 	whole, ok := v.Job.Plan.(privacy.Tuned)
 	own, err := v.Job.Method.Plan(v.Job.Facts)
 	i := slices.Index(v.Info.Search.Among, v.Info.Search.Winner)

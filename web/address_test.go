@@ -23,7 +23,7 @@ func TestHostileNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		evil := name.Draw(t, "name")
 		var out strings.Builder
-		if err := pages["datasets"].ExecuteTemplate(&out, "layout", frame{page: &page{Title: evil, Body: datasetsBody{Datasets: []budgeted{{Dataset: ledger.Dataset{Name: evil}}}}}, Version: evil}); err != nil {
+		if err := pages["datasets"].ExecuteTemplate(&out, "layout", frame{content: &content{Title: evil, Body: datasetsBody{Datasets: []budgeted{{Dataset: ledger.Dataset{Name: evil}}}}}, Version: evil}); err != nil {
 			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(out.String(), `<a href="/datasets/`)

@@ -25,8 +25,8 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/disclosure"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/study/audit"
 )

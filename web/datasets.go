@@ -89,9 +89,9 @@ type labeled struct {
 	Bar        template.HTML
 }
 
-func (s *Server) datasetsPage(r *http.Request) (*page, error) {
+func (s *Server) datasetsPage(r *http.Request) (*content, error) {
 	b, err := s.datasets(r.Context())
-	return &page{Title: "Datasets", Body: b}, err
+	return &content{Title: "Datasets", Body: b}, err
 }
 
 // datasets lists the datasets of the ledger, or says why there is no list.
@@ -167,7 +167,7 @@ type charged struct {
 
 const mostEntries = 500
 
-func (s *Server) datasetPage(r *http.Request) (*page, error) {
+func (s *Server) datasetPage(r *http.Request) (*content, error) {
 	ctx := r.Context()
 	l, err := s.open(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Server) datasetPage(r *http.Request) (*page, error) {
 	slices.Reverse(b.Entries)
 	b.More = max(0, len(b.Entries)-mostEntries)
 	b.Entries, b.Runs = b.Entries[:min(mostEntries, len(b.Entries))], b.Runs[:min(mostEntries, len(b.Runs))]
-	return &page{Title: "Dataset " + b.Name, Body: b}, nil
+	return &content{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
 // reserved returns the ε that is reserved after each run under basic composition, where it adds up.

@@ -32,7 +32,7 @@ type verdict struct {
 	At           time.Time // of the verification; zero without one
 }
 
-func (s *Server) homePage(r *http.Request) (*page, error) {
+func (s *Server) homePage(r *http.Request) (*content, error) {
 	l := s.dirs.list()
 	b := homeBody{All: len(l.Runs), Dirs: s.options.Dirs}
 	var err error
@@ -42,7 +42,7 @@ func (s *Server) homePage(r *http.Request) (*page, error) {
 	for _, e := range l.Runs[:min(mostJudged, len(l.Runs))] {
 		b.Runs = append(b.Runs, judged{s.row(e), s.verdict(e)})
 	}
-	return &page{"Overview", l.state, b}, nil
+	return &content{"Overview", l.state, b}, nil
 }
 
 // A verified is the verdict of a verification, while run.json is the one that the entry was made from.

@@ -35,7 +35,7 @@ type progress struct {
 type watched struct {
 	mu       sync.Mutex
 	info     *runlog.Info
-	follower *record
+	follower *runLog
 	charged  int // batches that epsilon is of
 	epsilon  string
 	next     time.Time // when epsilon may be computed again

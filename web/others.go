@@ -21,9 +21,9 @@ import (
 	"github.com/sottodp/sotto/study/compare"
 )
 
-func (s *Server) comparisonsPage(*http.Request) (*page, error) {
+func (s *Server) comparisonsPage(*http.Request) (*content, error) {
 	l := s.dirs.list()
-	return &page{"Comparisons", l.state, l.Comparisons}, nil
+	return &content{"Comparisons", l.state, l.Comparisons}, nil
 }
 
 // networksBody lists the simulations, and the trainings in which an owner's run directory is here.
@@ -38,7 +38,7 @@ type training struct {
 	Parts []runRow
 }
 
-func (s *Server) networksPage(*http.Request) (*page, error) {
+func (s *Server) networksPage(*http.Request) (*content, error) {
 	l := s.dirs.list()
 	b := networksBody{Places: l.Networks}
 	for _, e := range l.Runs {
@@ -55,7 +55,7 @@ func (s *Server) networksPage(*http.Request) (*page, error) {
 	for _, t := range b.Trainings {
 		slices.SortFunc(t.Parts, func(a, b runRow) int { return cmp.Compare(a.Network, b.Network) })
 	}
-	return &page{"Networks", l.state, b}, nil
+	return &content{"Networks", l.state, b}, nil
 }
 
 // auditBody is the result of an audit.
@@ -74,7 +74,7 @@ type audited struct {
 	Damage string
 }
 
-func (s *Server) auditsPage(*http.Request) (*page, error) {
+func (s *Server) auditsPage(*http.Request) (*content, error) {
 	l := s.dirs.list()
 	var list []audited
 	for _, p := range l.Audits {
@@ -85,10 +85,10 @@ func (s *Server) auditsPage(*http.Request) (*page, error) {
 		}
 		list = append(list, a)
 	}
-	return &page{"Audits", l.state, list}, nil
+	return &content{"Audits", l.state, list}, nil
 }
 
-func (s *Server) auditPage(r *http.Request) (*page, error) {
+func (s *Server) auditPage(r *http.Request) (*content, error) {
 	p, err := find(s.dirs.list().Audits, r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Server) auditPage(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: "Audit " + p.Name, Body: auditBody{p, a}}, nil
+	return &content{Title: "Audit " + p.Name, Body: auditBody{p, a}}, nil
 }
 
 // comparisonBody is the result of `sotto compare`.
@@ -146,7 +146,7 @@ func (t cellsTable) scores(id string) template.HTML {
 	return p.SVG()
 }
 
-func (s *Server) comparisonPage(r *http.Request) (*page, error) {
+func (s *Server) comparisonPage(r *http.Request) (*content, error) {
 	p, err := find(s.dirs.list().Comparisons, r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 	}
 	rows, err := compare.ReadRows(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &page{Title: "Comparison " + p.Name, Body: b}, nil // it is not finished
+		return &content{Title: "Comparison " + p.Name, Body: b}, nil // it is not finished
 	}
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (s *Server) comparisonPage(r *http.Request) (*page, error) {
 	for i := range b.Tables {
 		b.Tables[i].Plot = b.Tables[i].scores(fmt.Sprintf("scores%d", i))
 	}
-	return &page{Title: "Comparison " + p.Name, Body: b}, nil
+	return &content{Title: "Comparison " + p.Name, Body: b}, nil
 }
 
 // figure is the chart of a comparison; the policy lets no script run in it.
@@ -218,7 +218,7 @@ func simulation(dir string) *simulate.Result {
 	return r
 }
 
-func (s *Server) networkPage(r *http.Request) (*page, error) {
+func (s *Server) networkPage(r *http.Request) (*content, error) {
 	p, err := find(s.dirs.list().Networks, r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -240,5 +240,5 @@ func (s *Server) networkPage(r *http.Request) (*page, error) {
 		}
 		b.Owners = append(b.Owners, view)
 	}
-	return &page{Title: "Network " + p.Name, Body: b}, nil
+	return &content{Title: "Network " + p.Name, Body: b}, nil
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -71,7 +71,7 @@ type runRow struct {
 	Progress *progress
 }
 
-func (s *Server) runsPage(r *http.Request) (*page, error) {
+func (s *Server) runsPage(r *http.Request) (*content, error) {
 	l, q := s.dirs.list(), r.URL.Query()
 	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"),
 		Back: q.Get("back") != "", Dirs: s.options.Dirs,
@@ -128,7 +128,7 @@ func (s *Server) runsPage(r *http.Request) (*page, error) {
 	for _, e := range matched[from:to] {
 		b.Rows = append(b.Rows, s.row(e))
 	}
-	return &page{"Runs", l.state, b}, nil
+	return &content{"Runs", l.state, b}, nil
 }
 
 // row returns a run with its progress if it has not ended.
@@ -164,14 +164,14 @@ type file struct {
 
 const mostEvents = 200 // lines of events on the page of a run
 
-func (s *Server) runPage(r *http.Request) (*page, error) {
+func (s *Server) runPage(r *http.Request) (*content, error) {
 	l := s.dirs.list()
 	e, err := l.run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
 	}
 	b := runBody{runEntry: e}
-	var f *record
+	var f *runLog
 	if b.Info, f, err = recorded(e); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 	if b.More = len(b.Events) - mostEvents; b.More > 0 {
 		b.Events = b.Events[b.More:]
 	}
-	b.Norms = norms([]*runEntry{e}, []*record{f})
+	b.Norms = norms([]*runEntry{e}, []*runLog{f})
 	if !e.Off && !e.Open() {
 		b.Spent = spent(b.Info, f.Record())
 	}
@@ -201,7 +201,7 @@ func (s *Server) runPage(r *http.Request) (*page, error) {
 			b.Files = append(b.Files, file{d.Name(), int(info.Size()), info.ModTime()})
 		}
 	}
-	return &page{"Run on " + b.Dataset, l.state, b}, nil
+	return &content{"Run on " + b.Dataset, l.state, b}, nil
 }
 
 // spent returns ε of the charges of a run, rounded up; empty if there is none.
@@ -222,7 +222,7 @@ func spent(i *runlog.Info, rec *runlog.Record) string {
 }
 
 // norms draws the norms of the released gradients of some runs.
-func norms(entries []*runEntry, of []*record) template.HTML {
+func norms(entries []*runEntry, of []*runLog) template.HTML {
 	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
 	for i, f := range of {
 		if len(f.Steps) < 2 {
@@ -254,8 +254,8 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	b, err := report.Build(e.Dir)
-	if errors.Is(err, report.ErrPart) {
+	b, err := page.Build(e.Dir)
+	if errors.Is(err, record.ErrPart) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
@@ -273,14 +273,14 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 // verifyBody is the result of a verification.
 type verifyBody struct {
 	*runEntry
-	Findings []run.Finding
+	Findings []record.Finding
 	Held     int
 	Failed   int
 	Refused  string // why there is no result
 	Ledger   string // that the run was checked against
 }
 
-func (s *Server) verifyPage(r *http.Request) (*page, error) {
+func (s *Server) verifyPage(r *http.Request) (*content, error) {
 	e, err := s.dirs.list().run(r.PathValue("key"))
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (s *Server) verifyPage(r *http.Request) (*page, error) {
 	s.mu.Lock()
 	s.verified[e.Key] = verified{e, b.verdict()}
 	s.mu.Unlock()
-	return &page{Title: "Verification of a run on " + b.Dataset, Body: b}, nil
+	return &content{Title: "Verification of a run on " + b.Dataset, Body: b}, nil
 }
 
 // compareBody is some runs side by side.
@@ -330,10 +330,10 @@ type sideFact struct {
 
 const mostCompared = 6
 
-func (s *Server) comparePage(r *http.Request) (*page, error) {
+func (s *Server) comparePage(r *http.Request) (*content, error) {
 	l, b := s.dirs.list(), compareBody{}
 	var infos []*runlog.Info
-	var records []*record
+	var records []*runLog
 	for _, key := range r.URL.Query()["run"] {
 		e, err := l.run(key)
 		if err != nil {
@@ -427,7 +427,7 @@ func (s *Server) comparePage(r *http.Request) (*page, error) {
 	add("kernels", func(i int) string { return infos[i].Platform + ", " + infos[i].Kernels })
 	add("Sotto", func(i int) string { return infos[i].Version })
 	b.Norms = norms(b.Runs, records)
-	return &page{Title: "Runs side by side", Body: b}, nil
+	return &content{Title: "Runs side by side", Body: b}, nil
 }
 
 // bound returns a figure of a guarantee, or none.

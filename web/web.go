@@ -25,7 +25,7 @@ import (
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/ledger"
-	"github.com/sottodp/sotto/run/report"
+	"github.com/sottodp/sotto/page"
 )
 
 //go:embed pages
@@ -68,7 +68,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()
-	for name, of := range map[string]func(*http.Request) (*page, error){
+	for name, of := range map[string]func(*http.Request) (*content, error){
 		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage,
 		"dataset": s.datasetPage,
 		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
@@ -86,7 +86,7 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 		if name == "style.css" {
-			b = append([]byte(report.Style()), b...)
+			b = append([]byte(page.Style()), b...)
 		}
 		s.mux.HandleFunc("GET /"+name, asset(kind, b))
 		if name == "icon.svg" { // browsers ask for it before they read the page
@@ -162,8 +162,8 @@ type missing string
 
 func (e missing) Error() string { return string(e) }
 
-// A page is the content at one address.
-type page struct {
+// A content is what one address shows.
+type content struct {
 	Title string
 	Live  string // the state of the list on the page; empty: the page does not change
 	Body  any
@@ -171,22 +171,22 @@ type page struct {
 
 // frame is a page with its header and footer.
 type frame struct {
-	*page
+	*content
 	Page            string // its template
 	Version, Ledger string // of Sotto, and its location
 }
 
-func (s *Server) serve(name string, of func(*http.Request) (*page, error)) http.Handler {
+func (s *Server) serve(name string, of func(*http.Request) (*content, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := of(r)
 		status, shown := http.StatusOK, name
 		var gone missing
 		switch {
 		case errors.As(err, &gone):
-			status, shown, p = http.StatusNotFound, "error", &page{Title: "Not found", Body: string(gone)}
+			status, shown, p = http.StatusNotFound, "error", &content{Title: "Not found", Body: string(gone)}
 		case err != nil:
 			status, shown, p = http.StatusInternalServerError, "error",
-				&page{Title: "This cannot be shown", Body: redact.Text(err.Error())}
+				&content{Title: "This cannot be shown", Body: redact.Text(err.Error())}
 		}
 		f := frame{p, shown, s.options.Version, s.where()}
 		var out bytes.Buffer // complete before the status is sent

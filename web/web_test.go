@@ -22,10 +22,10 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/study/audit"
 	"github.com/sottodp/sotto/study/tune"
@@ -105,7 +105,7 @@ func fit(t testing.TB, root, name string, more ...run.Override) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := run.Fit(context.Background(), job, run.Env{Version: "test", Report: report.Write}); err != nil {
+	if _, _, err := run.Fit(context.Background(), job, run.Env{Version: "test", Report: page.Write}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -528,7 +528,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A page is told of steps when they are durable, of the end, and of runs that come.
+// A content is told of steps when they are durable, of the end, and of runs that come.
 func TestLive(t *testing.T) {
 	root, r := filled(t)
 	s := open(t, root).enter()

@@ -69,8 +69,8 @@ func agreed(v *run.Verification, entry gossip.Entry, m gossip.Method, facts orac
 	}{
 		{"network", v.Info.Network == id+"/"+owner.Name},
 		{"assumptions", slices.Equal(v.Info.Assumptions, v.Job.Assumptions())},
-		{"schema", bytes.Equal(run.Compact(v.Info.Schema), a.Schema)},
-		{"model", bytes.Equal(run.Compact(v.Info.Model), a.Model.Spec)},
+		{"schema", bytes.Equal(runlog.Compact(v.Info.Schema), a.Schema)},
+		{"model", bytes.Equal(runlog.Compact(v.Info.Model), a.Model.Spec)},
 		{"budget", v.Info.Budget == budget && v.Info.Off == terms.Off && v.Info.Accountant == accountant},
 		{"lab", v.Info.Lab == a.Lab && reflect.DeepEqual(v.Info.Seed, a.Seed)},
 		{"public", reflect.DeepEqual(facts, owner.Public)},

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 
 	"github.com/sottodp/sotto/gossip/pool"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // VerifySums compares the sums in the directories of several owners of one network of mode sum. Where those of all
 // owners are there it adds up their parts again, which finds a hub that has added otherwise.
-func VerifySums(dirs ...string) (f run.Finding, err error) {
+func VerifySums(dirs ...string) (f record.Finding, err error) {
 	f.What = "owners"
 	var all []string
 	seen := map[string]string{}

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -21,7 +22,7 @@ import (
 // Verify verifies a finished run directory as run.Verify does. Of an owner's run in a network it checks that
 // run.json says what the owners agreed on, that the charges are those of the plan, and that every published
 // vector follows from what was charged and from what the peers sent.
-func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, error) {
+func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding, error) {
 	if info, err := runlog.ReadInfo(dir); err == nil && info.Network == "" {
 		return run.Verify(ctx, dir, l)
 	}
@@ -29,7 +30,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]run.Finding, e
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) ([]run.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
+	fail := func(err error) ([]record.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
 	entry, err := gossip.Lookup(v.Info.Method)
 	if err != nil {
 		return fail(run.OtherBuild(v.Info, "method", v.Info.Method))

@@ -125,6 +125,9 @@ var table = map[string][]string{
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 	"ledger":         {"internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 
+	// What is known of a run. It recomputes ε from events, so it knows the words.
+	"record": {"schema", "model/margin", "privacy", "privacy/account", "run/runlog", "ledger", "internal/chart", "internal/readfile", "internal/text"},
+
 	// Private figures of a model, from noisy numbers.
 	"run/quality": {"schema", "privacy", "privacy/account", "privacy/mech", "privacy/sample", "oracle", "run/runlog"},
 
@@ -142,7 +145,7 @@ var table = map[string][]string{
 	"access": {"data", "data/source", "schema", "ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"internal/redact", "internal/registry", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"record", "internal/redact", "internal/registry", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"study/compare": join(public, []string{"access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
@@ -150,7 +153,7 @@ var table = map[string][]string{
 	// All owners simulated in one process; one owner on its own machine.
 	// settles who trains together, from the spec, before any rows
 	"gossip/netplan":  join(public, []string{"model", "method", "gossip", "gossip/agreement", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
-	"gossip/party":    join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
+	"gossip/party":    join(public, []string{"record", "gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
 	"gossip/demo":     {"gossip/netplan", "data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
 	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
@@ -163,14 +166,12 @@ var table = map[string][]string{
 	// A search, which is charged and releases only its best.
 	"study/tune": join(public, []string{"access", "data", "model", "method", "run", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
-	// Layer 5, readers. The report recomputes ε from events, so it knows the words.
-	"run/report": {"schema", "model/margin", "privacy", "privacy/account", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile", "internal/text"},
-
-	// What an officer signs, from a run directory and the ledger.
-	"run/disclosure": {"schema", "privacy", "privacy/account", "run/runlog", "ledger", "run/report", "internal/chart", "internal/readfile", "internal/text"},
+	// Layer 5, readers: pages over the record, and what an officer signs.
+	"page":            {"privacy", "record", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile"},
+	"page/disclosure": {"schema", "privacy", "privacy/account", "record", "run/runlog", "ledger", "page", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "run/report", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
+	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "access", "internal/chart", "internal/readfile", "internal/text"}),
@@ -194,7 +195,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "run/report", "run/disclosure", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/disclosure", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
@@ -212,7 +213,7 @@ var table = map[string][]string{
 	"internal/proofs":    {},
 	"model/modeltest":    {"data", "model"},
 	"paper/papertest":    {"paper", "internal/needs"},
-	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "ledger", "run/report"}),
+	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "ledger", "page"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
@@ -238,7 +239,7 @@ var (
 )
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "run/report", "run/disclosure", "run/runlog", "ledger"}
+var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "record", "page", "page/disclosure", "run/runlog", "ledger"}
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.
@@ -251,7 +252,7 @@ var readers = []string{"data/source", "access"}
 // is not listed makes or uses keys, and Sotto keeps none.
 var crypto = map[string][]string{
 	"crypto/sha256":    {"*"},
-	"crypto/sha512":    {"run/disclosure"}, // of signatures that ssh-keygen made
+	"crypto/sha512":    {"page/disclosure"}, // of signatures that ssh-keygen made
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
 	"crypto/rand":      {"data", "privacy/noise", "run", "access", "ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys; keys of masks
@@ -622,7 +623,7 @@ func TestRules(t *testing.T) {
 		{"within the layer", "privacy/mech/a.go", "import _ " + own("privacy/noise"), ""},
 		{"across the layer", "privacy/noise/a.go", "import _ " + own("privacy/mech"), "privacy/noise/a.go: imports privacy/mech"},
 		{"replay", "oracle/replay/a.go", "import _ " + own("data"), "oracle/replay/a.go: imports data"},
-		{"report", "run/report/a.go", "import _ " + own("run"), "run/report/a.go: imports run"},
+		{"report", "page/a.go", "import _ " + own("run"), "page/a.go: imports run"},
 		{"tests are exempt", "method/a_test.go", "import _ " + own("data"), ""},
 		{"new room", "cloud/a.go", "", "package cloud is not in the import table: add it"},
 		{"helper", "run/a.go", "import _ " + own("internal/needs"), "run/a.go: imports internal/needs, which is for tests only"},

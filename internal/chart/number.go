@@ -73,6 +73,41 @@ func AtMost(v float64, digits int) string {
 	return strconv.FormatFloat(short+unit, 'g', digits, 64)
 }
 
+// Short writes v for people: four significant digits, thousands separated by
+// commas, and powers of ten only beyond six decimals or fifteen digits.
+func Short(v float64) string { return Number(v, 4) }
+
+// Full writes a number that a person chose with all the digits it has, so that
+// no reader takes a rounded one for the promise.
+func Full(v float64) string {
+	digits := len(strings.Trim(strings.ReplaceAll(strings.SplitN(strconv.FormatFloat(v, 'e', -1, 64), "e", 2)[0], ".", ""),
+		"-"))
+	return Number(v, max(digits, 1))
+}
+
+// Upper writes an upper bound with four significant digits, never rounded down.
+func Upper(v float64) string { return NumberUp(v, 4) }
+
+// Percent writes a share as a percentage with the given decimals.
+func Percent(v float64, decimals int) string {
+	return trimZeros(strconv.FormatFloat(100*v, 'f', decimals, 64)) + " %"
+}
+
+// PercentUp is Percent for an upper bound on a share: never rounded down.
+func PercentUp(v float64) string {
+	return trimZeros(strconv.FormatFloat(math.Ceil(1000*v-1e-9)/10, 'f', 1, 64)) + " %"
+}
+
+// OneIn writes a small probability as odds, never smaller than it is.
+func OneIn(v float64) string {
+	n := math.Floor(1 / v * (1 + 1e-12))
+	if n < 1e4 {
+		return "1 in " + Short(n)
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(n))-3)
+	return "1 in " + Short(math.Floor(n/unit*(1+1e-12))*unit)
+}
+
 // Integer writes a whole number with thousands separated by commas.
 func Integer(n int) string {
 	if n < 0 {

@@ -41,10 +41,10 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
-	"github.com/sottodp/sotto/run/disclosure"
-	"github.com/sottodp/sotto/run/report"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 	"github.com/sottodp/sotto/schema/schematest"
@@ -523,7 +523,7 @@ func readRun(dir string, r *rand.Rand) error {
 	ctx := context.Background()
 	switch r.IntN(8) {
 	case 0:
-		_, err := report.Build(dir)
+		_, err := page.Build(dir)
 		return err
 	case 1:
 		f := runlog.Follow(dir)

@@ -1,0 +1,66 @@
+package disclosure
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/page"
+)
+
+//go:embed page.html
+var pageText string
+
+var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
+	"number":  chart.Full,
+	"up":      func(v *float64) string { return chart.NumberUp(*v, 5) },
+	"against": text.Against,
+	"capital": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
+	"short":   func(v float64) string { return chart.Number(v, 4) },
+	"percent": func(v float64) string { return chart.AtMost(100*v, 3) + " %" },
+}).Parse(pageText))
+
+// Render makes the page of a document whose file has that text.
+func (d *Document) Render(file []byte) ([]byte, error) {
+	type stated struct {
+		Title, Text string
+		Signs       bool // they sign the page
+	}
+	type column struct {
+		Column
+		Source string
+	}
+	type attack struct{ False, True string }
+	v := struct {
+		*Document
+		Style   template.CSS
+		Plot    template.HTML
+		Stated  []stated
+		Columns []column
+		Attack  *attack
+		MadeAt  string
+		SHA256  string
+	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At),
+		Style: template.CSS(page.Style()), Plot: d.curve, SHA256: sum(file)}
+	for _, s := range d.Statements.Stated.List() {
+		v.Stated = append(v.Stated, stated{s.Title, s.Text, s.Name == "operator" || s.Name == "reviewer"})
+	}
+	source := map[string]string{}
+	for _, s := range d.Statements.Sources {
+		source[s.Column] = s.Source
+	}
+	for _, c := range d.Facts.Public.Columns {
+		v.Columns = append(v.Columns, column{c, source[c.Name]})
+	}
+	for _, a := range d.Facts.Guarantee.Attacks {
+		if a.FalsePositives == 0.01 {
+			v.Attack = &attack{chart.AtMost(100*a.FalsePositives, 3) + " %", chart.AtMost(100*a.TruePositives, 3) + " %"}
+		}
+	}
+	var b bytes.Buffer
+	err := sheet.Execute(&b, v)
+	return b.Bytes(), err
+}

@@ -1,0 +1,157 @@
+package page
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/record"
+)
+
+// mostEffects bounds the columns that are drawn.
+const mostEffects = 30
+
+// effects are those of a record, drawn.
+type effects struct {
+	*record.Effects
+	Curves []curve
+	Rest   int // columns that are not drawn
+}
+
+// A ranking is the line of a column in the table of effects.
+type ranking struct {
+	record.Effect
+	By, Ratio string
+}
+
+// Ranked are the drawn columns, those first that move the margin furthest.
+func (e *effects) Ranked() (lines []ranking) {
+	ranked := slices.Clone(e.Columns[:len(e.Columns)-e.Rest])
+	slices.SortStableFunc(ranked, func(a, b record.Effect) int { return cmp.Compare(b.Span, a.Span) })
+	for _, k := range ranked {
+		l := ranking{Effect: k}
+		if k.Slope != nil {
+			l.By, l.Ratio = number(k.Slope.By), number(k.Slope.Ratio)
+			if k.Half != nil {
+				l.By += " ± " + number(k.Slope.Half)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// A curve is a picture of an effect: a plot of a number, or bars of levels.
+type curve struct {
+	Name   string
+	Plot   template.HTML
+	Levels []level
+}
+
+// A level is a bar: its value, and its width in percent of the widest of the page.
+type level struct {
+	Name, Value string
+	Width       int
+}
+
+// drawn makes the curves of the first columns; nil where there are none.
+func drawn(of *record.Effects) *effects {
+	if of == nil {
+		return nil
+	}
+	e := &effects{Effects: of, Rest: max(0, len(of.Columns)-mostEffects)}
+	shown := e.Columns[:len(e.Columns)-e.Rest]
+	var plots []chart.Plot
+	widest := 0.0
+	for _, k := range shown {
+		widest = math.Max(widest, k.Span)
+	}
+	for i, k := range shown {
+		if k.X == nil {
+			bars := curve{Name: k.Name}
+			for j, name := range k.Names {
+				l := level{Name: name, Value: number(k.Above[j])}
+				if widest > 0 {
+					l.Width = int(100 * k.Above[j] / widest)
+				}
+				bars.Levels = append(bars.Levels, l)
+			}
+			e.Curves = append(e.Curves, bars)
+			continue
+		}
+		p := chart.Plot{ID: fmt.Sprintf("effect%d", i), Title: "Effect of " + k.Name, XLabel: k.Axis, YLabel: e.What,
+			Desc: fmt.Sprintf("How the %s moves with %s: by %s between its lowest and its highest point.", e.What, k.Name,
+				number(k.Span)), Lines: []chart.Line{{X: k.X, Y: k.Above, SD: k.Half}}}
+		if k.LogX {
+			p.LogX, p.XLabel = true, "1 + "+k.Name
+		}
+		plots = append(plots, p)
+		e.Curves = append(e.Curves, curve{Name: k.Name})
+	}
+	panels := chart.NewPanels(plots)
+	next := 0
+	for i := range e.Curves {
+		if e.Curves[i].Levels == nil {
+			e.Curves[i].Plot = panels.Plots[next].SVG()
+			next++
+		}
+	}
+	return e
+}
+
+// WriteEffects writes the effects of the columns in the text of a model file as CSV: a line for each slope, point and
+// level. It fails where the model has none to show.
+func WriteEffects(w io.Writer, model []byte) error {
+	e, err := record.EffectsOf(model)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return errors.New("the model has several margins, or features without names; effects need a model of two classes or of a number over the columns of a table")
+	}
+	out := csv.NewWriter(w)
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	line := func(column, kind, value string, effect, half float64, known bool) {
+		low, high, ratio := "", "", ""
+		if known {
+			low, high = text(effect-half), text(effect+half)
+		}
+		if e.Ratio != "" {
+			ratio = text(math.Exp(effect))
+		}
+		out.Write([]string{column, kind, value, text(effect), low, high, ratio}) // Flush keeps the error
+	}
+	out.Write([]string{"column", "kind", "value", "effect", "low", "high", "ratio"})
+	for _, k := range e.Columns {
+		known := k.Half != nil
+		if k.Slope != nil {
+			line(k.Name, "slope", k.Slope.Step, k.Slope.By, k.Slope.Half, known)
+			continue
+		}
+		for i, y := range k.Y {
+			half := 0.0
+			if known {
+				half = k.Half[i]
+			}
+			switch {
+			case k.X == nil:
+				line(k.Name, "level", k.Names[i], y, half, known)
+			case i%k.Kinks == 0: // between these the effect is straight
+				x := k.X[i]
+				if k.LogX {
+					x--
+				}
+				line(k.Name, "point", text(x), y, half, known)
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,172 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A privateRow is a private figure with its interval.
+type privateRow struct{ Name, Value, Interval string }
+
+// tooFew stands where a figure is of too few records.
+const tooFew = "too few records for the noise"
+
+// rowOf is a row of a figure.
+func rowOf(name string, f runlog.Figure, form func(float64) string) privateRow {
+	if f.Value == nil {
+		return privateRow{name, tooFew, ""}
+	}
+	return privateRow{name, form(*f.Value), form(f.Low) + " to " + form(f.High)}
+}
+
+func decimals(v float64) string { return fmt.Sprintf("%.4f", v) }
+
+// about is a noisy number of records.
+func about(f runlog.Figure) string {
+	if f.Value == nil || f.TooFew {
+		return tooFew
+	}
+	return "about " + chart.Integer(int(math.Round(*f.Value))) + " records"
+}
+
+// privateRows are the figures of all records together, those of two classes by class.
+func privateRows(p *runlog.Private) (rows []privateRow) {
+	add := func(name string, f *runlog.Figure, form func(float64) string) {
+		if f != nil {
+			rows = append(rows, rowOf(name, *f, form))
+		}
+	}
+	add("accuracy", p.Accuracy, decimals)
+	add("AUC", p.AUC, decimals)
+	add("log loss", p.LogLoss, decimals)
+	if len(p.Classes) == 2 {
+		rows = append(rows, classRows(p.Classes)...)
+	}
+	add("MAE", p.MAE, number)
+	add("RMSE", p.RMSE, number)
+	add("R²", p.R2, decimals)
+	return rows
+}
+
+func classRows(classes []runlog.PrivateClass) (rows []privateRow) {
+	for _, c := range classes {
+		rows = append(rows, rowOf("recall of "+c.Class, c.Recall, decimals),
+			rowOf("precision of "+c.Class, c.Precision, decimals))
+	}
+	return rows
+}
+
+// groupRows are one row for each group.
+func groupRows(p *runlog.Private) (rows []privateGroup) {
+	for _, g := range p.Groups {
+		name, r := g.Level, privateRow{Value: about(g.Records)}
+		if name == "" {
+			name = "(no level)"
+		}
+		switch {
+		case g.Records.TooFew:
+		case g.Accuracy != nil:
+			r = rowOf("accuracy", *g.Accuracy, decimals)
+		case g.RMSE != nil:
+			r = rowOf("RMSE", *g.RMSE, number)
+		}
+		rows = append(rows, privateGroup{name, about(g.Records), r})
+	}
+	return rows
+}
+
+// A privateGroup is a row of the figures by level.
+type privateGroup struct {
+	Level, Records string
+	privateRow
+}
+
+// privateNotes say how the figures are to be read.
+func privateNotes(p *runlog.Private) (notes []string) {
+	on := "the rows of the holdout"
+	if p.On == runlog.OnTable {
+		on = "the rows of the table"
+	}
+	notes = append(notes,
+		fmt.Sprintf("Private: from noisy counts of %s, %s. Each interval has a confidence of %s and covers the noise and the sampling error.", on, about(p.Records), percent(p.Level, 0)))
+	if p.Clip != nil {
+		notes = append(notes,
+			fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
+	}
+	if p.Error != nil {
+		notes = append(notes, fmt.Sprintf("No error counts as larger than %s.", number(*p.Error)))
+	}
+	return notes
+}
+
+func writeRows(w io.Writer, indent string, rows []privateRow) {
+	for _, r := range rows {
+		if r.Interval == "" {
+			fmt.Fprintf(w, "%s%-22s %s\n", indent, r.Name, r.Value)
+			continue
+		}
+		fmt.Fprintf(w, "%s%-22s %-10s %s\n", indent, r.Name, r.Value, r.Interval)
+	}
+}
+
+// WritePrivate writes private figures, with their classes and groups.
+func WritePrivate(w io.Writer, p *runlog.Private) {
+	writeRows(w, "", privateRows(p))
+	if len(p.Classes) > 2 {
+		writeRows(w, "", classRows(p.Classes))
+	}
+	if p.By != "" {
+		fmt.Fprintf(w, "by %s\n", p.By)
+		for _, g := range groupRows(p) {
+			if g.Interval == "" {
+				fmt.Fprintf(w, "  %-20s %s\n", g.Level, g.Value)
+				continue
+			}
+			fmt.Fprintf(w, "  %-20s %s %-10s %s, %s\n", g.Level, g.Name, g.Value, g.Interval, g.Records)
+		}
+	}
+	for _, n := range privateNotes(p) {
+		fmt.Fprintln(w, n)
+	}
+}
+
+// summarizePrivate writes the figures of a run's holdout into its summary.
+func summarizePrivate(w io.Writer, p *runlog.Private) {
+	label := "Private    "
+	for _, r := range privateRows(p) {
+		writeRows(w, label, []privateRow{r})
+		label = "           "
+	}
+	for _, n := range privateNotes(p) {
+		fmt.Fprintf(w, "           %s\n", n)
+	}
+}
+
+// A privateView is what the page shows of private figures.
+type privateView struct {
+	Notes       []string
+	Rows        []privateRow
+	By          string
+	Groups      []privateGroup
+	Calibration []privateRow
+}
+
+func privateOf(p *runlog.Private) *privateView {
+	if p == nil {
+		return nil
+	}
+	v := &privateView{Notes: privateNotes(p), Rows: privateRows(p), By: p.By, Groups: groupRows(p)}
+	if len(p.Classes) > 2 {
+		v.Rows = append(v.Rows, classRows(p.Classes)...)
+	}
+	for _, b := range p.Calibration {
+		if b.Share.Value != nil {
+			v.Calibration = append(v.Calibration, rowOf(decimals(b.From)+" to "+decimals(b.To), b.Share, decimals))
+		}
+	}
+	return v
+}

@@ -1,0 +1,187 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// Summary says, for programs, what a run in dir came to.
+func Summary(r *record.Record, dir string) map[string]any {
+	o := map[string]any{
+		"run_dir": dir, "run": r.Run.ID, "dataset": r.Run.Dataset, "lab": r.Run.Lab,
+		"noise_multiplier": r.Run.NoiseMultiplier, "steps": r.Course.Steps, "train_seconds": r.Run.TrainSeconds,
+		"accountant": r.Run.Accountant, "outcome": r.Run.Outcome, "report": filepath.Join(dir, runlog.ReportFile),
+		"model": filepath.Join(dir, runlog.ModelFile), "epsilon": nil, "delta": nil, "adjacency": nil,
+	}
+	if g := r.Guarantee; g != nil {
+		o["epsilon"], o["delta"], o["adjacency"] = g.Epsilon, g.Delta, g.Relation
+		if g.GDP != nil {
+			o["gdp"] = g.GDP
+		}
+		if s := g.Shares; s != nil {
+			o["sum"] = s.Assumed()
+		}
+	}
+	if p := r.Quality.Private; p != nil {
+		o["private"] = p
+	}
+	if t := r.Quality.Test; t != nil {
+		o["test"] = t
+		if t.Accuracy != nil {
+			o["test_accuracy"] = *t.Accuracy
+		}
+		if t.RMSE != nil {
+			o["test_rmse"] = *t.RMSE
+		}
+	}
+	if len(r.Run.Warnings) > 0 {
+		o["warnings"] = r.Run.Warnings
+	}
+	return o
+}
+
+// WriteSummary says it for people.
+func WriteSummary(w io.Writer, r *record.Record, dir string) {
+	if r.Run.Lab {
+		fmt.Fprintln(w, "LAB RUN: what follows is not private; do not publish it as if it were.")
+	}
+	if g := r.Guarantee; g != nil {
+		writeGuarantee(w, r, g)
+	} else {
+		fmt.Fprintf(w, "Guarantee  none: no noise was added\nNoise      none, %s of %s\n", steps(r.Course.Steps), r.Run.Method)
+	}
+	if r.Run.Outcome != "done" {
+		fmt.Fprintf(w, "Ended      %s\n", r.Run.Outcome)
+	}
+	if class := r.Run.Fallback; class != "" {
+		fmt.Fprintf(w, "Fallback   %s\n", fallback(class))
+	}
+	if r.Run.Claim != nil {
+		fmt.Fprintf(w, "Reached    %v\n", r.Run.Claim)
+	}
+	if p := r.Quality.Private; p != nil {
+		summarizePrivate(w, p)
+	}
+	if t := r.Quality.Test; t != nil {
+		fmt.Fprintf(w, "Test       %s\n", scores(t))
+		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
+	}
+	fmt.Fprintf(w, "Time       %.2f s of training\n", r.Run.TrainSeconds)
+	for _, warning := range r.Run.Warnings {
+		fmt.Fprintln(w, "Warning   ", warning)
+	}
+	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(dir, runlog.ModelFile),
+		filepath.Join(dir, runlog.ReportFile))
+}
+
+func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
+	verb := "adding or removing " + r.Protection.Whom
+	if g.Relation == privacy.ReplaceOne {
+		verb = "replacing " + r.Protection.Whom + " by another"
+	}
+	b := privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta}
+	fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
+		chart.Exact(g.Epsilon), chart.Exact(g.Delta), g.Relation, verb, record.Change(b, chart.Exact))
+	if s := g.Shares; s != nil {
+		fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n",
+			s.Against, s.AgainstAll, proven(s.EpsilonAlone))
+	}
+	if r.Run.Lab {
+		fmt.Fprintln(w, "           (on paper only: this is a lab run)")
+	}
+	noise := fmt.Sprintf("multiplier %.6g", r.Run.NoiseMultiplier)
+	switch {
+	case r.Run.NoiseMultiplier == 0 && r.Course.Planned == 1:
+		noise = "as ε and δ ask for"
+	case r.Run.NoiseMultiplier == 0:
+		noise = "another multiplier in each step"
+	}
+	fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(r.Course.Steps), r.Run.Method)
+	if g.CenterShare > 0 {
+		fmt.Fprintf(w, "Center     rows less their noisy mean, which took %.0f %% of the budget\n", 100*g.CenterShare)
+	}
+}
+
+// A scoreForm says how a score is named and written.
+type scoreForm struct {
+	name  string
+	value func(*runlog.Scores) *float64
+	form  func(float64) string
+}
+
+func forms(names [5]string, accuracy, other func(float64) string) []scoreForm {
+	return []scoreForm{
+		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, accuracy},
+		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, other},
+		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, other},
+		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, other},
+		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, other},
+	}
+}
+
+// The scores of a page, and of a line of text.
+var (
+	pageScores = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"},
+		func(v float64) string { return percent(v, 2) }, number)
+	lineScores = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"}, decimals, decimals)
+)
+
+// scoresOf are the scores that were computed.
+func scoresOf(s *runlog.Scores, forms []scoreForm) (list []fact) {
+	for _, f := range forms {
+		if v := f.value(s); v != nil {
+			list = append(list, fact{f.name, f.form(*v)})
+		}
+	}
+	return list
+}
+
+// scores writes figures of a model on a table.
+func scores(t *runlog.Scores) string {
+	var parts []string
+	for _, f := range scoresOf(t, lineScores) {
+		parts = append(parts, f.Name+" "+f.Value)
+	}
+	if len(parts) == 0 {
+		parts = []string{"no scores"}
+	}
+	return fmt.Sprintf("%s on %s rows", strings.Join(parts, ", "), chart.Integer(t.Rows))
+}
+
+// WriteScores writes an evaluation, with the confusion matrix of a classifier.
+func WriteScores(w io.Writer, s *runlog.Scores) {
+	fmt.Fprintln(w, scores(s))
+	if len(s.Confusion) > 0 {
+		fmt.Fprintln(w, "true class, then rows by predicted class, and recall")
+		for k, row := range s.Confusion {
+			fmt.Fprintf(w, "  %-20s", s.Classes[k])
+			for _, n := range row {
+				fmt.Fprintf(w, " %10s", chart.Integer(n))
+			}
+			fmt.Fprintf(w, " %10s\n", recallWords(record.Recall(k, row)))
+		}
+	}
+	fmt.Fprintln(w, "not private: computed from these rows without noise")
+}
+
+// recallWords writes the recall of a class.
+func recallWords(v *float64) string {
+	if v == nil {
+		return "no rows"
+	}
+	return decimals(*v)
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return chart.Integer(n) + " steps"
+}

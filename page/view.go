@@ -1,0 +1,443 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/runlog"
+)
+
+// A view is a record with what the page makes of it: plots, tables and words that depend on several figures.
+type view struct {
+	*record.Record
+	Style                template.CSS
+	Alarms               []string // why the claim does not hold, in words
+	Change               string   // by at most how much one record changes the probability of any set of outcomes
+	Guess                string   // how often an attacker is right, at most
+	GuessPair            string   // the same by ε and δ alone, if the curve of the plan says more
+	Attacks              []record.Attack
+	TradeOff, Curve      template.HTML
+	Spent, Rates, Norms  template.HTML
+	Terms                []fact
+	Summary              []summaryRow
+	Private              *privateView // nil: none
+	Scores               []fact
+	Confusion            *confusion
+	Examples             []example
+	Effects              *effects // nil: none to draw
+	Data, Method         []fact
+	Versions, LabFigures []fact
+	Citation, Bib        string
+}
+
+// A fact is a name and its value.
+type fact struct{ Name, Value string }
+
+type confusion struct {
+	Classes []string
+	Rows    [][]string // a class, then its counts and its recall
+}
+
+// Numbers as pages write them.
+var (
+	number, exact, upward = chart.Short, chart.Full, chart.Upper
+	integer, percent      = chart.Integer, chart.Percent
+	proven                = record.Proven
+)
+
+// functions are what the template formats by.
+var functions = template.FuncMap{
+	"number": func(v any) string { return number(float(v)) }, "upward": func(v any) string { return upward(float(v)) },
+	"exact": exact, "integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn,
+	"atMost": chart.AtMost, "share": shareAtMost, "proven": proven, "moment": moment,
+	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
+	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[earlier(all):] },
+	"earlier":  earlier, "accesses": accesses,
+}
+
+// float is a number of a record.
+func float(v any) float64 {
+	switch v := v.(type) {
+	case record.Bound:
+		return float64(v)
+	case *record.Bound:
+		return float64(*v)
+	}
+	return v.(float64)
+}
+
+// shareAtMost writes an upper bound on a share.
+func shareAtMost(v float64) string { return chart.AtMost(100*v, 3) + " %" }
+
+// moment writes a time for people.
+func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
+
+// mostRuns bounds the runs on the page: the last ones.
+const mostRuns = 50
+
+// earlier is how many runs of a dataset are not listed.
+func earlier(all []record.LedgerRun) int { return max(0, len(all)-mostRuns) }
+
+// accesses are days, and what was accessed without protection.
+func accesses(all []record.Access) (list []fact) {
+	for _, a := range all {
+		why := a.Why
+		if a.Before {
+			why += " (before the dataset entered the ledger: it ends the guarantee only of a run on the same rows)"
+		}
+		list = append(list, fact{a.Day, why})
+	}
+	return list
+}
+
+func newView(r *record.Record) *view {
+	v := &view{Record: r, Style: style, Effects: drawn(r.Effects)}
+	for _, c := range r.Checks {
+		switch {
+		case c.Holds:
+		case c.What == record.Guaranteed:
+			v.Alarms = append(v.Alarms, "The guarantee could not be recomputed: "+c.Detail+".")
+		default:
+			v.Alarms = append(v.Alarms, "It was checked, and found wrong, that "+c.Detail+".")
+		}
+	}
+	for _, f := range r.Findings {
+		v.Alarms = append(v.Alarms, "`sotto verify` finds that this does not hold: "+f.What+": "+f.Detail)
+	}
+	if g := r.Guarantee; g != nil {
+		v.promise(g)
+		v.plots(g)
+	}
+	v.Rates = plotSteps("rate", "Step size by step", "step size", r.Course.Rates)
+	v.Norms = plotSteps("norm", "Norm of the released gradient by step", "gradient norm", r.Course.Norms)
+	v.Terms = v.terms()
+	v.quality()
+	v.setting()
+	v.Citation, v.Bib = cite(r)
+	v.summarize()
+	return v
+}
+
+// promise writes what follows from ε and δ.
+func (v *view) promise(g *record.Guarantee) {
+	v.Change = record.Change(privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: g.Relation}, exact)
+	v.Guess = chart.PercentUp(g.Guess)
+	if g.PlanGuess == nil {
+		return
+	}
+	if own := chart.PercentUp(*g.PlanGuess); own != v.Guess {
+		v.Guess, v.GuessPair = own, v.Guess
+	}
+}
+
+// Whom is the unit that the guarantee protects one of.
+func (v *view) Whom() string { return strings.TrimPrefix(v.Protection.Whom, "any one ") }
+
+// Pure says that there is no δ.
+func (v *view) Pure() bool { return v.Guarantee != nil && v.Guarantee.Delta == 0 }
+
+// Replace says that neighboring tables differ in one record.
+func (v *view) Replace() bool { return v.Protection.Relation == privacy.ReplaceOne.String() }
+
+// Filtered says that the costs were chosen during the run.
+func (v *view) Filtered() bool { return v.Guarantee != nil && v.Guarantee.Filter }
+
+// Shared is what the guarantee assumes where owners share the noise; nil where they do not.
+func (v *view) Shared() *record.Shares {
+	if v.Guarantee == nil {
+		return nil
+	}
+	return v.Guarantee.Shares
+}
+
+// Retries is how many attempts owners could give up.
+func (v *view) Retries() int {
+	if s := v.Shared(); s != nil {
+		return s.Retries
+	}
+	return 0
+}
+
+// Theorems are those that the guarantee rests on.
+func (v *view) Theorems() []record.Theorem {
+	if v.Guarantee == nil {
+		return nil
+	}
+	return v.Guarantee.Theorems
+}
+
+// Chosen names the accountant of the curve; empty where there is none.
+func (v *view) Chosen() string {
+	if v.Guarantee == nil || v.Guarantee.Curve == nil {
+		return ""
+	}
+	return v.Guarantee.Accountant
+}
+
+// Checked are the checks that could be made.
+func (v *view) Checked() (all []record.Finding) {
+	for _, c := range v.Checks {
+		if c.What != record.Guaranteed {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Center is the part of the budget that the mean row took; empty: it was not asked.
+func (v *view) Center() string {
+	if v.Guarantee == nil || !(v.Guarantee.CenterShare > 0) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100*v.Guarantee.CenterShare)
+}
+
+// Status says why a run is not finished.
+func (v *view) Status() string {
+	how := ""
+	switch v.Run.Status {
+	case runlog.Finished:
+		return ""
+	case runlog.Interrupted:
+		how = "It was interrupted by its user and can be resumed."
+	case runlog.Running:
+		how = "It is either still running or was interrupted; an interrupted run can be resumed."
+	default:
+		how = fmt.Sprintf("Its status is %q.", v.Run.Status)
+	}
+	if v.Run.Torn {
+		how += " A crash cut off the end of its log; the incomplete part is left out here and was never shown to anyone."
+	}
+	return how + " The whole budget stays charged, whether or not it is resumed."
+}
+
+// Lab says why a run is not private, if so.
+func (v *view) Lab() (why []string) {
+	r := &v.Run
+	if r.Off {
+		why = append(why, "No noise was added. Everything that this run released was computed from the records as they are.")
+	}
+	if r.Seed != nil {
+		why = append(why,
+			fmt.Sprintf("Seeded noise: all random numbers come from seed %d. Anyone who knows the seed can subtract the noise.",
+				*r.Seed))
+	}
+	if r.Lab && len(why) == 0 {
+		why = append(why, "Lab mode may show figures of the records without noise.")
+	} else if r.Lab {
+		why = append(why, "Lab mode may also show figures of the records without noise.")
+	}
+	return why
+}
+
+// terms are the guarantee in figures.
+func (v *view) terms() []fact {
+	g, planned, charged := v.Guarantee, integer(v.Course.Planned), integer(v.Course.Charged)
+	if g == nil {
+		return []fact{{"noise", "none"}, {"steps planned / batches charged", planned + " / " + charged}}
+	}
+	terms := []fact{
+		{"ε (cap)", exact(g.Epsilon)},
+		{"δ (cap)", exact(g.Delta)},
+		{"neighboring relation", g.Relation.String()},
+		{"unit of privacy", v.Whom()},
+		{"accountant", g.Accountant},
+		{"noise multiplier", g.Noise},
+		{"sampling", g.Sampling},
+		{"steps planned", planned},
+		{"batches charged", charged},
+	}
+	if v.Run.Outcome != "" {
+		terms = append(terms, fact{"steps taken", integer(v.Course.Steps)}, fact{"outcome", v.Run.Outcome})
+	}
+	if class := v.Run.Fallback; class != "" {
+		terms = append(terms, fact{"fallback", fallback(class)})
+	}
+	if c := v.Run.Claim; c != nil {
+		terms = append(terms, fact{"point reached", c.String()})
+	}
+	if s := g.Shares; s != nil {
+		terms = append(terms, fact{"ε and δ hold against", s.Against + ", while masks hold"},
+			fact{"at the same δ, against " + s.AgainstAll, proven(s.EpsilonAlone)},
+			fact{"owners who share the noise", integer(s.Owners)},
+			fact{"of them, others who may collude", integer(s.Colluders)},
+			fact{"attempts that may be given up", integer(s.Retries)})
+	}
+	return terms
+}
+
+// fallback says that a model predicts one class alone.
+func fallback(class string) string {
+	return fmt.Sprintf("the model predicts %q for every row: by noisy counts it got more rows wrong than that class does",
+		class)
+}
+
+// quality shows private figures, and scores, which are not private.
+func (v *view) quality() {
+	v.Private = privateOf(v.Quality.Private)
+	if s := v.Quality.Test; s != nil {
+		v.Scores = append([]fact{{"Test rows", integer(s.Rows)}}, scoresOf(s, pageScores)...)
+		v.Confusion = confusionOf(&v.Quality)
+		for _, e := range s.Examples {
+			v.Examples = append(v.Examples, exampleOf(e))
+		}
+	}
+	for _, f := range v.Quality.Lab {
+		value := integer(int(f.Value))
+		if f.Name == record.TrainLoss {
+			value = number(f.Value)
+		}
+		v.LabFigures = append(v.LabFigures, fact{f.Name, value})
+	}
+}
+
+func confusionOf(q *record.Quality) *confusion {
+	if len(q.Recall) == 0 {
+		return nil
+	}
+	c := &confusion{}
+	name := func(i int) string {
+		if i < len(q.Test.Classes) {
+			return q.Test.Classes[i]
+		}
+		return fmt.Sprintf("class %d", i)
+	}
+	for i, counts := range q.Test.Confusion {
+		row := []string{name(i)}
+		for _, n := range counts {
+			row = append(row, integer(n))
+		}
+		c.Rows = append(c.Rows, append(row, recallWords(q.Recall[i])))
+		c.Classes = append(c.Classes, name(i))
+	}
+	return c
+}
+
+// setting shows the public facts and the choices behind the run.
+func (v *view) setting() {
+	r := &v.Run
+	v.Data = append([]fact{{"dataset", r.Dataset}, {"unit of privacy", v.Whom()}}, facts(v.Public.Facts)...)
+	t := v.Public.Table
+	if t.RowNorm != nil {
+		v.Data = append(v.Data, fact{"row norm in the schema", exactOr(*t.RowNorm)})
+	}
+	if t.RowScaling != "" {
+		v.Data = append(v.Data, fact{"row scaling", t.RowScaling})
+	}
+	if t.OnBadRow != "" {
+		v.Data = append(v.Data, fact{"rows that do not parse", t.OnBadRow})
+	}
+	for _, c := range t.Columns {
+		v.Data = append(v.Data, fact{"columns: " + c.Type, integer(c.Count)})
+	}
+	if r.Shards > 0 {
+		v.Data = append(v.Data, fact{"machines that held the rows", fmt.Sprint(r.Shards)})
+	}
+	v.Method = append([]fact{{"method", r.Method}}, facts(v.Public.Method)...)
+	v.Method = append(v.Method, fact{"released model", r.Output})
+	if s := r.Search; s != nil {
+		v.Method = append(v.Method, fact{"winner", s.Winner},
+			fact{"found by",
+				fmt.Sprintf("a search: the best of a secret, random number of trainings, %s on average, each at ε = %s and drawn from: %s", number(s.Mean), number(s.Each), strings.Join(s.Among, "; "))})
+	}
+	for _, f := range facts(v.Public.Model) {
+		f.Name = strings.TrimSuffix("model: "+f.Name, ": name")
+		v.Method = append(v.Method, f)
+	}
+	v.Versions = []fact{{"Sotto", r.Version}, {"Go", r.Go}, {"platform", r.Platform}, {"kernels", r.Kernels}}
+	if r.LedgerHead != "" {
+		v.Versions = append(v.Versions, fact{"ledger entry", r.LedgerHead})
+	}
+}
+
+// facts are settings in words; nested values are shown as JSON.
+func facts(all []record.Setting) (list []fact) {
+	for _, s := range all {
+		name := s.Name
+		if known, ok := fieldNames[name]; ok {
+			name = known
+		}
+		list = append(list, fact{strings.ReplaceAll(name, "_", " "), valueWords(s.Value)})
+	}
+	return list
+}
+
+// fieldNames are the fields of public facts and methods in words. Other fields keep their names.
+var fieldNames = map[string]string{
+	"dim":        "parameters of the model",
+	"rows":       "nominal number of records",
+	"unit_rows":  "most rows of a record",
+	"adjacency":  "neighboring relation",
+	"owners":     "owners who add up their sums",
+	"colluders":  "owners among them who may collude",
+	"norm_bound": "bound on the norm of an encoded row",
+	"label_span": "width of the label's bounds",
+	"one_margin": "the loss is one of w·x, monotone for each label",
+	"lipschitz":  "bound on the gradient of a record's loss",
+	"smooth":     "bound on the curvature of a record's loss",
+	"rate":       "step size",
+	"clip":       "clip norm of a record's gradient",
+	"batch":      "batch size, of Poisson batches the expected one (0: all records)",
+	"sampling":   "how a batch is drawn",
+
+	"classes":          "classes of the label (0: it is a number)",
+	"presence":         "Poisson batches are charged by what presence and replacement move",
+	"bytes":            "rows are bytes of images",
+	"short":            "rows are numbers of 16 bits",
+	"centered":         "rows can be taken less their noisy mean",
+	"shifted":          "the mean label can be asked for, and predictions begin there",
+	"label_min":        "lower bound of the label",
+	"label_scale":      "about the label's standard deviation, as a person wrote (0: not given)",
+	"label_noise":      "noise multiplier of the mean label",
+	"l1_bound":         "bound on the sum of absolute values of an encoded row",
+	"hess_lipschitz":   "bound on the Hessian's Lipschitz constant",
+	"curved":           "Hessians can be asked for",
+	"bounded":          "a record's loss bounds its gradient",
+	"layers":           "layers that can be clipped by themselves",
+	"image":            "rows, columns and channels of an image",
+	"start_loss":       "loss of a record where all parameters are 0",
+	"intercept":        "parameters of a class, the last an intercept (0: there is none)",
+	"initial":          "random initial parameters: counts and bounds",
+	"hess_clip":        "clip norm of a record's Hessian",
+	"noise_multiplier": "noise multiplier",
+	"center_noise":     "noise multiplier of the mean row",
+	"late_noise":       "noise multiplier of the second stage",
+	"noisy_norm":       "Armijo's condition takes the norm of the noisy gradient",
+	"mu":               "strong convexity that momentum and steps assume",
+}
+
+func valueWords(raw json.RawMessage) string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	switch v := v.(type) {
+	case nil:
+		return "none"
+	case float64:
+		return exactOr(v)
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case string:
+		return v
+	}
+	return string(raw)
+}
+
+// exactOr writes a short number exactly and a calibrated one rounded.
+func exactOr(v float64) string {
+	if s := exact(v); len(s) <= 12 {
+		return s
+	}
+	return chart.Number(v, 6)
+}

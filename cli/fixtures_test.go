@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +26,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/page/disclosure"
+	"github.com/sottodp/sotto/record/recordtest"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/web"
 )
 
 // A fixture is a directory of testdata/fixtures, unpacked: what an earlier build wrote, and what the build at hand says of it.
@@ -37,7 +43,8 @@ type fixture struct {
 	in      func(args ...string) *exec.Cmd
 	ask     *json.Encoder // of the process that runs commands
 	answers *json.Decoder
-	texts   map[string]string // by what they are of, as in auto/verify
+	texts   map[string]string              // by what they are of, as in auto/verify
+	records map[string]*recordtest.Figures // by the names of runs
 }
 
 // What the build of testdata/fixtures wrote verifies, goes on to the same bits, and is rendered to the same text.
@@ -52,7 +59,7 @@ func TestFixtures(t *testing.T) {
 		at := filepath.Dir(packed)
 		t.Run(filepath.Base(at), func(t *testing.T) {
 			t.Parallel()
-			f := &fixture{T: t, texts: map[string]string{}}
+			f := &fixture{T: t, texts: map[string]string{}, records: map[string]*recordtest.Figures{}}
 			f.dir, f.in = earlierFiles(t, filepath.Join("fixtures", filepath.Base(at)))
 			f.start()
 			f.read()
@@ -190,6 +197,7 @@ func (f *fixture) read() {
 	if len(owners) > 0 {
 		f.texts["owners/verify"] = f.must(append([]string{"verify"}, owners...)...)
 	}
+	f.dashboard()
 	// How these end are entries of the ledger, which pages of the others would show.
 	_, err = os.Stat(filepath.Join(f.dir, "hub.json"))
 	network := err == nil
@@ -287,10 +295,117 @@ func (f *fixture) run(name string, finished bool) {
 		f.must(append([]string{"report", name}, at...)...)
 		f.texts[name+"/report.html"] = f.plain(f.file(name, "report.new.html"))
 	}
+	known := f.known(name, at, owner)
+	for _, form := range []string{"summary", "json", "report.html"} {
+		f.figures(known, name+"/"+form)
+	}
 	said := f.sotto(append([]string{"disclose", name, "--out", "disclosure.json"}, at...)...)
 	f.texts[name+"/disclose"] = said
 	if _, err := os.Stat(filepath.Join(f.dir, "disclosure.json")); err == nil {
+		known.Words(f.file("disclosure.json"))
 		f.disclosure(name)
+		f.figures(known, name+"/disclosure.html")
+	}
+}
+
+// known are the figures of a run's record, which is one by docs/record.schema.json; nil for an owner's run, which has none.
+func (f *fixture) known(name string, at []string, owner bool) *recordtest.Figures {
+	f.Helper()
+	if owner {
+		return nil
+	}
+	text := []byte(f.must(append([]string{"report", name, "--json"}, at...)...))
+	if err := recordSchema(f.T).Validate(jsonOf(f.T, text)); err != nil {
+		f.Errorf("%s: %v", name, err)
+	}
+	known := recordtest.New(f.T, text)
+	for _, dir := range []string{"page", "page/disclosure", "web", "web/pages", "internal/text"} {
+		known.Source(f.T, filepath.Join("..", filepath.FromSlash(dir)))
+	}
+	known.Words(name)
+	f.records[name] = known
+	return known
+}
+
+// dashboard: the page of a run in a browser shows no number that is not in its record, the table of its files apart.
+func (f *fixture) dashboard() {
+	if len(f.records) == 0 {
+		return
+	}
+	s, err := web.New(web.Options{Dirs: []string{f.dir}, Version: run.Version()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	l, err := web.Listen(0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	c, link, done := &http.Client{Jar: jar}, s.Link(l), make(chan error)
+	ctx, stop := context.WithCancel(f.Context())
+	go func() { done <- s.Serve(ctx, l) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			f.Error(err)
+		}
+	}()
+	get := func(url string) string {
+		r, err := c.Get(url)
+		if err != nil {
+			f.Fatal(err)
+		}
+		defer r.Body.Close()
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return string(b)
+	}
+	get(link)
+	seen := 0
+	for _, m := range regexp.MustCompile(`href="(/runs/[^"/?]+)"`).FindAllStringSubmatch(get("http://"+l.Addr().String()+"/runs"), -1) {
+		page, _, _ := strings.Cut(get("http://"+l.Addr().String()+m[1]), `<section aria-labelledby="files">`)
+		page = strings.ReplaceAll(page, f.dir+string(filepath.Separator), "")
+		in := regexp.MustCompile(`</code> in <code>([^<]*)</code>`).FindStringSubmatch(page)
+		if in == nil || f.records[filepath.ToSlash(in[1])] == nil {
+			continue // it did not come to its end, or is an owner's
+		}
+		seen++
+		f.texts["dashboard"] = page
+		f.figures(f.records[filepath.ToSlash(in[1])], "dashboard")
+	}
+	delete(f.texts, "dashboard")
+	if seen != min(len(f.records), 50) {
+		f.Errorf("the dashboard shows %d of %d runs", seen, len(f.records))
+	}
+}
+
+// recordSchema is docs/record.schema.json.
+func recordSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	const name = "record.schema.json"
+	if err := c.AddResource(name, jsonOf(t, readFile(t, filepath.Join("..", "docs", name)))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// figures: a page shows no number that is not in the record.
+func (f *fixture) figures(known *recordtest.Figures, form string) {
+	f.Helper()
+	if text, ok := f.texts[form]; ok && known != nil {
+		if unknown := known.Unknown(recordtest.Plain(text)); unknown != nil {
+			f.Errorf("%s shows what is not in the record (sotto report RUN --json): %q", form, unknown)
+		}
 	}
 }
 

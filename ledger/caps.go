@@ -9,8 +9,8 @@ import (
 
 // Caps is the most that runs may cost, or a budget.
 type Caps struct {
-	Epsilon float64 `json:"epsilon"`
-	Delta   float64 `json:"delta"`
+	Epsilon float64 `json:"epsilon" unit:"ε"`
+	Delta   float64 `json:"delta" unit:"δ"`
 }
 
 func (c Caps) String() string { return fmt.Sprintf("(ε %v, δ %v)", c.Epsilon, c.Delta) }

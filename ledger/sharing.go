@@ -11,8 +11,8 @@ import (
 // Sharing is what a dataset's totals assume where owners of a network share the noise of runs: the ε of such a run, and
 // so every total, is against the hub and Colluders other owners, while masks hold.
 type Sharing struct {
-	Runs      int `json:"runs"`      // whose noise owners share
-	Colluders int `json:"colluders"` // the fewest of these runs
+	Runs      int `json:"runs" unit:"runs"`        // whose noise owners share
+	Colluders int `json:"colluders" unit:"owners"` // the fewest of these runs
 	// of all runs so far, added up, against all other owners together, or if masks were broken; nil: none is proven
 	Alone *Caps `json:"alone"`
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
+	"os"
 )
 
 // Examples stand on the page as pictures of their pixels, with the guess, and the class where it is another.
@@ -26,4 +28,22 @@ func TestExamples(t *testing.T) {
 	if n := strings.Count(page, `class="example"`); n != 2 {
 		t.Errorf("%d pictures", n)
 	}
+}
+
+// WriteSummary says what a run came to. Write makes the whole page.
+func ExampleWriteSummary() {
+	r := &record.Record{
+		Run:        record.Run{Method: "sgd", Outcome: "done", NoiseMultiplier: 4.5, TrainSeconds: 0.25},
+		Protection: record.Protection{Whom: "any one patient"},
+		Guarantee:  &record.Guarantee{Epsilon: 1, Delta: 1e-5, Relation: privacy.AddRemove},
+		Course:     record.Course{Planned: 20, Steps: 20},
+	}
+	WriteSummary(os.Stdout, r, "run")
+	// Output:
+	// Guarantee  ε = 1, δ = 1e-05, add-or-remove: adding or removing any one patient changes the probability
+	//            of any set of outcomes by at most a factor of 2.719, plus 1e-05
+	// Noise      multiplier 4.5, 20 steps of sgd
+	// Time       0.25 s of training
+	// Model      run/model.json
+	// Report     run/report.html
 }

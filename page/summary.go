@@ -28,7 +28,7 @@ func (v *view) summarize() {
 	add := func(name, at string, text ...string) {
 		v.Summary = append(v.Summary, summaryRow{Name: name, Text: strings.Join(text, " "), At: at})
 	}
-	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Whom(), v.Run.Dataset))
+	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Protection.Each(), v.Run.Dataset))
 	add("Against whom", "guarantee",
 		"Anyone who sees "+seen(v.Run.Search != nil)+", knows every other record, and has "+v.Power()+".")
 	if s := v.Shared(); s != nil {

@@ -137,9 +137,6 @@ func (v *view) promise(g *record.Guarantee) {
 	}
 }
 
-// Whom is the unit that the guarantee protects one of.
-func (v *view) Whom() string { return strings.TrimPrefix(v.Protection.Whom, "any one ") }
-
 // Pure says that there is no δ.
 func (v *view) Pure() bool { return v.Guarantee != nil && v.Guarantee.Delta == 0 }
 
@@ -247,7 +244,7 @@ func (v *view) terms() []fact {
 		{"ε (cap)", exact(g.Epsilon)},
 		{"δ (cap)", exact(g.Delta)},
 		{"neighboring relation", g.Relation.String()},
-		{"unit of privacy", v.Whom()},
+		{"unit of privacy", v.Protection.Each()},
 		{"accountant", g.Accountant},
 		{"noise multiplier", g.Noise},
 		{"sampling", g.Sampling},
@@ -323,7 +320,7 @@ func confusionOf(q *record.Quality) *confusion {
 // setting shows the public facts and the choices behind the run.
 func (v *view) setting() {
 	r := &v.Run
-	v.Data = append([]fact{{"dataset", r.Dataset}, {"unit of privacy", v.Whom()}}, facts(v.Public.Facts)...)
+	v.Data = append([]fact{{"dataset", r.Dataset}, {"unit of privacy", v.Protection.Each()}}, facts(v.Public.Facts)...)
 	t := v.Public.Table
 	if t.RowNorm != nil {
 		v.Data = append(v.Data, fact{"row norm in the schema", exactOr(*t.RowNorm)})

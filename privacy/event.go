@@ -357,9 +357,9 @@ func Alone(e Event) Event {
 
 // A Sharing is what a plan whose noise several owners share assumes.
 type Sharing struct {
-	Owners    int `json:"owners"`
-	Colluders int `json:"colluders"` // of the other owners, against whom all noise counts
-	Retries   int `json:"retries"`   // attempts that may be given up
+	Owners    int `json:"owners" unit:"owners"`
+	Colluders int `json:"colluders" unit:"owners"` // of the other owners, against whom all noise counts
+	Retries   int `json:"retries" unit:"batches"`  // attempts that may be given up
 }
 
 // SharingOf reads it off a plan, or off what was charged; Owners is 0 where nobody shares noise. Of shares that differ

@@ -147,6 +147,26 @@ func (r *Record) Prove(info *runlog.Info, log *runlog.Record) error {
 	return nil
 }
 
+// Charged is ε of what was charged; nil where it is not known. The plan's curves are not computed.
+func Charged(info *runlog.Info, log *runlog.Record) *Bound {
+	if info.Off {
+		return nil
+	}
+	plan, err := info.PlanEvent()
+	if err != nil {
+		return nil
+	}
+	a, err := account.ByName(info.Accountant)
+	if err != nil {
+		return nil
+	}
+	epsilon, err := account.Spent(plan, a, log.Event(), info.Budget.Adjacency, info.Budget.Delta)
+	if err != nil {
+		return nil
+	}
+	return new(Bound(epsilon))
+}
+
 // share says what the guarantee is without what it assumes where owners share the noise, by the recomputed plan.
 func (r *Record) share(plan privacy.Event, log *runlog.Record, a account.Accountant, b privacy.Budget) {
 	s := r.Guarantee.Shares

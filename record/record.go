@@ -12,6 +12,7 @@ package record
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/ledger"
@@ -107,6 +108,9 @@ type Protection struct {
 	Adversary  string `json:"adversary"`
 	Outcome    string `json:"outcome"` // what the guarantee is about
 }
+
+// Each is one of those who are protected, in words.
+func (p *Protection) Each() string { return strings.TrimPrefix(p.Whom, "any one ") }
 
 // Guarantee is that of the run alone, recomputed from its plan and its log.
 type Guarantee struct {
@@ -240,8 +244,10 @@ func (s *Shares) Assumed() *account.Shares {
 
 // Release is so many equal releases.
 type Release struct {
-	Times int    `json:"times" unit:"batches"`
-	What  string `json:"what"`
+	First int             `json:"first" unit:"batches"` // that were charged before it
+	Times int             `json:"times" unit:"batches"`
+	What  string          `json:"what"`
+	Event json.RawMessage `json:"event"` // of one of them, as the log has it
 }
 
 // Theorem is a section of privacy/account/PROOFS.md.
@@ -264,12 +270,12 @@ type Course struct {
 // Series is a figure of each step. Of a long run it keeps the points that a plot shows.
 type Series struct {
 	Count int       `json:"count" unit:"steps"`
-	First float64   `json:"first"`
-	Last  float64   `json:"last"`
-	Least float64   `json:"least"`
-	Most  float64   `json:"most"`
-	Step  []float64 `json:"step" unit:"steps"`
-	Value []float64 `json:"value"`
+	First float64   `json:"first" unit:"of the figure"`
+	Last  float64   `json:"last" unit:"of the figure"`
+	Least float64   `json:"least" unit:"of the figure"`
+	Most  float64   `json:"most" unit:"of the figure"`
+	Step  []float64 `json:"steps" unit:"steps"`
+	Value []float64 `json:"values" unit:"of the figure"`
 }
 
 // Lifetime is what all runs on the dataset cost together, by the ledger up to Head.
@@ -330,7 +336,7 @@ type Quality struct {
 // LabFigure is a figure of the training rows without noise.
 type LabFigure struct {
 	Name  string  `json:"name"`
-	Value float64 `json:"value"`
+	Value float64 `json:"value" unit:"records, or the loss"`
 }
 
 // Public is what the guarantee takes as public and true.

@@ -34,9 +34,12 @@ func released(log *runlog.Record) (lines []Release, more int) {
 	if !many {
 		list = privacy.Composed{log.Event()}
 	}
+	first := 0
 	for _, e := range list[:min(mostEvents, len(list))] {
 		batches := e.(privacy.Repeated)
-		lines = append(lines, Release{batches.Count, words(batches.Of)})
+		l := Release{First: first, Times: batches.Count, What: words(batches.Of)}
+		l.Event, _ = privacy.MarshalEvent(batches.Of) // it was read from one
+		lines, first = append(lines, l), first+batches.Count
 	}
 	return lines, max(len(list)-mostEvents, 0)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -119,7 +120,7 @@ func (w *watched) spend(now time.Time) {
 	if w.info.Off || n == 0 || n == w.charged || now.Before(w.next) {
 		return
 	}
-	w.epsilon, w.charged = spent(w.info, rec), n
+	w.epsilon, w.charged = spent(record.Charged(w.info, rec)), n
 	end := time.Now()
 	w.next = end.Add(9 * end.Sub(now))
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -26,14 +27,21 @@ func follow(e *runEntry) *runLog {
 	return r
 }
 
-// recorded reads the log of a run.
-func recorded(e *runEntry) (*runlog.Info, *runLog, error) {
+// recorded is the record of a run, with ε of what was charged if that is asked for, and its log.
+func recorded(e *runEntry, spent bool) (*record.Record, *runLog, error) {
 	info, err := runlog.ReadInfo(e.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := follow(e)
-	return info, r, r.read()
+	log := follow(e)
+	if err := log.read(); err != nil {
+		return nil, nil, err
+	}
+	r := record.Of(info, log.Record())
+	if g := r.Guarantee; g != nil && spent {
+		g.Realized = record.Charged(info, log.Record())
+	}
+	return r, log, nil
 }
 
 // read reads what is new. Reading a journal takes at most a tenth of the time.

@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/page"
-	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -143,12 +143,8 @@ func (s *Server) row(e *runEntry) runRow {
 // runBody is one run.
 type runBody struct {
 	*runEntry
-	Info     *runlog.Info
+	Record   *record.Record
 	Progress *progress
-	Charged  int
-	Events   []runlog.Charges
-	More     int    // lines of events that are not shown
-	Spent    string // ε of what was charged, rounded up
 	Norms    template.HTML
 	Reserved *ledger.Run
 	Known    bool // the ledger knows the dataset
@@ -162,8 +158,6 @@ type file struct {
 	At   time.Time
 }
 
-const mostEvents = 200 // lines of events on the page of a run
-
 func (s *Server) runPage(r *http.Request) (*content, error) {
 	l := s.dirs.list()
 	e, err := l.run(r.PathValue("key"))
@@ -171,19 +165,11 @@ func (s *Server) runPage(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	b := runBody{runEntry: e}
-	var f *runLog
-	if b.Info, f, err = recorded(e); err != nil {
+	if b.Record, _, err = recorded(e, !e.Open()); err != nil {
 		return nil, err
 	}
 	b.Progress = s.progressOf(e)
-	b.Charged, b.Events = f.Record().Charged(), f.Events
-	if b.More = len(b.Events) - mostEvents; b.More > 0 {
-		b.Events = b.Events[b.More:]
-	}
-	b.Norms = norms([]*runEntry{e}, []*runLog{f})
-	if !e.Off && !e.Open() {
-		b.Spent = spent(b.Info, f.Record())
-	}
+	b.Norms = norms([]*runEntry{e}, []*record.Record{b.Record})
 	if v := s.view(r.Context()); v != nil {
 		if found, err := v.Run(r.Context(), e.ID); err == nil {
 			b.Reserved = &found
@@ -204,42 +190,39 @@ func (s *Server) runPage(r *http.Request) (*content, error) {
 	return &content{"Run on " + b.Dataset, l.state, b}, nil
 }
 
-// spent returns ε of the charges of a run, rounded up; empty if there is none.
-func spent(i *runlog.Info, rec *runlog.Record) string {
-	plan, err := i.PlanEvent()
-	if err != nil {
+// spent writes ε of what was charged; empty if it is not known.
+func spent(epsilon *record.Bound) string {
+	if epsilon == nil {
 		return ""
 	}
-	a, err := account.ByName(i.Accountant)
+	return chart.Upper(float64(*epsilon))
+}
+
+// eventText writes an event as the ledger does.
+func eventText(text json.RawMessage) string {
+	e, err := privacy.UnmarshalEvent(text)
 	if err != nil {
-		return ""
+		return string(text)
 	}
-	epsilon, err := account.Spent(plan, a, rec.Event(), i.Budget.Adjacency, i.Budget.Delta)
-	if err != nil {
-		return ""
-	}
-	return chart.NumberUp(epsilon, 4)
+	return e.String()
 }
 
 // norms draws the norms of the released gradients of some runs.
-func norms(entries []*runEntry, of []*runLog) template.HTML {
+func norms(entries []*runEntry, of []*record.Record) template.HTML {
 	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
-	for i, f := range of {
-		if len(f.Steps) < 2 {
+	for i, r := range of {
+		n := r.Course.Norms
+		if n == nil || n.Count < 2 {
 			continue
 		}
-		x, y := make([]float64, len(f.Steps)), make([]float64, len(f.Steps))
-		for k, step := range f.Steps {
-			x[k], y[k] = float64(step.T), step.GradNorm
-		}
-		line := chart.Line{}
-		line.X, line.Y = chart.Thin(x, y)
+		line := chart.Line{X: n.Step, Y: n.Value}
 		if len(of) > 1 {
 			line.Name = entries[i].Name
 		}
 		p.Lines = append(p.Lines, line)
-		p.Desc += fmt.Sprintf("%s: %s at step %s, %s at step %s. ", entries[i].Name, chart.Number(y[0], 3),
-			chart.Number(x[0], 9), chart.Number(y[len(y)-1], 3), chart.Number(x[len(x)-1], 9))
+		last := len(n.Step) - 1
+		p.Desc += fmt.Sprintf("%s: %s at step %s, %s at step %s. ", entries[i].Name, chart.Number(n.First, 3),
+			chart.Number(n.Step[0], 9), chart.Number(n.Last, 3), chart.Number(n.Step[last], 9))
 	}
 	if len(p.Lines) == 0 {
 		return ""
@@ -332,8 +315,8 @@ const mostCompared = 6
 
 func (s *Server) comparePage(r *http.Request) (*content, error) {
 	l, b := s.dirs.list(), compareBody{}
-	var infos []*runlog.Info
-	var records []*runLog
+	var records []*record.Record
+	var steps []int
 	for _, key := range r.URL.Query()["run"] {
 		e, err := l.run(key)
 		if err != nil {
@@ -342,11 +325,14 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		if slices.Contains(b.Runs, e) || len(b.Runs) == mostCompared {
 			continue
 		}
-		info, f, err := recorded(e)
+		of, log, err := recorded(e, true)
 		if err != nil {
 			return nil, err
 		}
-		b.Runs, infos, records = append(b.Runs, e), append(infos, info), append(records, f)
+		b.Runs, records, steps = append(b.Runs, e), append(records, of), append(steps, 0)
+		if n := len(log.Steps); n > 0 {
+			steps[len(steps)-1] = log.Steps[n-1].T
+		}
 		b.Lab = b.Lab || e.Lab
 	}
 	add := func(name string, of func(i int) string) {
@@ -360,54 +346,52 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		}
 	}
 	add("state", func(i int) string { return b.Runs[i].State })
-	add("dataset", func(i int) string { return infos[i].Dataset })
-	add("ε (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Epsilon) })
-	add("δ (cap)", func(i int) string { return bound(infos[i], infos[i].Budget.Delta) })
-	shares := func(i int, of func(*account.Shares) string) string {
-		if s := infos[i].Shares(); s != nil {
-			return of(s)
-		}
-		return ""
-	}
-	add("ε and δ hold against", func(i int) string {
-		return shares(i, func(s *account.Shares) string { return text.Against(s.Colluders) + ", while masks hold" })
-	})
-	add("ε against "+text.AgainstAll, func(i int) string {
-		return shares(i, func(s *account.Shares) string {
-			if s.Alone == nil {
-				return "none is proven"
+	of := func(i int) *record.Run { return &records[i].Run }
+	guarantee := func(name string, of func(g *record.Guarantee) string, none string) {
+		add(name, func(i int) string {
+			if g := records[i].Guarantee; g != nil {
+				return of(g)
 			}
-			return chart.NumberUp(*s.Alone, 5)
+			return none
 		})
-	})
-	add("neighboring relation", func(i int) string { return infos[i].Budget.Adjacency.String() })
-	add("ε of what was charged", func(i int) string {
-		if infos[i].Off {
-			return ""
+	}
+	shares := func(name string, of func(*record.Shares) string) {
+		guarantee(name, func(g *record.Guarantee) string {
+			if g.Shares == nil {
+				return ""
+			}
+			return of(g.Shares)
+		}, "")
+	}
+	add("dataset", func(i int) string { return of(i).Dataset })
+	guarantee("ε (cap)", func(g *record.Guarantee) string { return chart.Upper(g.Epsilon) }, "none")
+	guarantee("δ (cap)", func(g *record.Guarantee) string { return chart.Upper(g.Delta) }, "none")
+	shares("ε and δ hold against", func(s *record.Shares) string { return s.Against + ", while masks hold" })
+	shares("ε against "+text.AgainstAll, func(s *record.Shares) string {
+		if s.EpsilonAlone == nil {
+			return "none is proven"
 		}
-		return spent(infos[i], records[i].Record())
+		return chart.NumberUp(*s.EpsilonAlone, 5)
 	})
-	add("batches charged", func(i int) string { return chart.Integer(records[i].Record().Charged()) })
-	add("method", func(i int) string { return infos[i].Method })
-	add("noise multiplier", func(i int) string { return chart.Number(infos[i].NoiseMultiplier, 5) })
-	add("steps", func(i int) string {
-		if n := len(records[i].Steps); n > 0 {
-			return chart.Integer(records[i].Steps[n-1].T)
-		}
-		return "0"
-	})
+	add("neighboring relation", func(i int) string { return records[i].Protection.Relation })
+	guarantee("ε of what was charged", func(g *record.Guarantee) string { return spent(g.Realized) }, "")
+	add("batches charged", func(i int) string { return chart.Integer(records[i].Course.Charged) })
+	add("method", func(i int) string { return of(i).Method })
+	add("noise multiplier", func(i int) string { return chart.Number(of(i).NoiseMultiplier, 5) })
+	add("steps", func(i int) string { return chart.Integer(steps[i]) })
 	add("outcome", func(i int) string { return b.Runs[i].Outcome })
-	add("released model", func(i int) string { return infos[i].Output })
+	add("released model", func(i int) string { return of(i).Output })
 	for _, part := range []struct {
 		name string
-		of   func(*runlog.Info) json.RawMessage
-	}{{"model", func(i *runlog.Info) json.RawMessage {
-		return i.Model
-	}}, {"setting", func(i *runlog.Info) json.RawMessage { return i.Config }}} {
-		settings, names := make([]map[string]string, len(infos)), map[string]bool{}
-		for i, info := range infos {
+		of   func(*record.Public) []record.Setting
+	}{{"model", func(p *record.Public) []record.Setting { return p.Model }},
+		{"setting", func(p *record.Public) []record.Setting { return p.Method }}} {
+		settings, names := make([]map[string]string, len(records)), map[string]bool{}
+		for i, r := range records {
 			settings[i] = map[string]string{}
-			flatten(part.of(info), part.name, settings[i])
+			for _, s := range part.of(&r.Public) {
+				flatten(s, part.name, settings[i])
+			}
 			for name := range settings[i] {
 				names[name] = true
 			}
@@ -417,32 +401,24 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		}
 	}
 	add("training time", func(i int) string {
-		if r := infos[i].Result; r != nil {
+		if r := of(i); r.Outcome != "" {
 			return chart.Number(r.TrainSeconds, 3) + " s"
 		}
 		return ""
 	})
 	add("quality, private", func(i int) string { return b.Runs[i].Quality })
 	add("test score, not private", func(i int) string { return b.Runs[i].Score })
-	add("kernels", func(i int) string { return infos[i].Platform + ", " + infos[i].Kernels })
-	add("Sotto", func(i int) string { return infos[i].Version })
+	add("kernels", func(i int) string { return of(i).Platform + ", " + of(i).Kernels })
+	add("Sotto", func(i int) string { return of(i).Version })
 	b.Norms = norms(b.Runs, records)
 	return &content{Title: "Runs side by side", Body: b}, nil
 }
 
-// bound returns a figure of a guarantee, or none.
-func bound(i *runlog.Info, v float64) string {
-	if i.Off {
-		return "none"
-	}
-	return chart.NumberUp(v, 4)
-}
-
-// flatten puts the values of a JSON object into a table, each under its name after that of the object. It leaves out
-// what is empty.
-func flatten(text json.RawMessage, name string, into map[string]string) {
+// flatten puts a setting into a table, its parts each under its name after that of the whole. It leaves out what is
+// empty.
+func flatten(s record.Setting, of string, into map[string]string) {
 	var v any
-	if json.Unmarshal(text, &v) != nil {
+	if json.Unmarshal(s.Value, &v) != nil {
 		return
 	}
 	var put func(name string, v any)
@@ -464,5 +440,5 @@ func flatten(text json.RawMessage, name string, into map[string]string) {
 			into[name] = v
 		}
 	}
-	put(name, v)
+	put(of+": "+strings.ReplaceAll(s.Name, "_", " "), v)
 }

@@ -217,6 +217,7 @@ func parsePages() (map[string]*template.Template, error) {
 		"when":    when,
 		"left":    inWords,
 		"bar":     bar,
+		"spent":   spent, "event": eventText,
 		"against": text.Against, "againstall": func() string { return text.AgainstAll },
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },

@@ -204,6 +204,7 @@ var table = map[string][]string{
 	"data/datatest":      {"data"},
 	"schema/schematest":  {},
 	"internal/crossings": {},
+	"record/recordtest":  {},
 	"internal/needs":     {"postgres"},
 	"internal/relay":     {},
 	"internal/leaves":    {},
@@ -218,7 +219,7 @@ var table = map[string][]string{
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
+var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}

@@ -11,7 +11,7 @@ import (
 type Shares struct {
 	privacy.Sharing
 	// against all other owners together, or if masks were broken; nil: no finite ε is proven
-	Alone *float64 `json:"epsilon_alone"`
+	Alone *float64 `json:"epsilon_alone" unit:"ε"`
 }
 
 // SharesOf is the assumption of a plan, or of what was charged of one, with its cost at delta. It is nil where nobody

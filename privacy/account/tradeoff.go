@@ -14,11 +14,11 @@ import (
 // that of the best attack, at the same false positive rate, on Gaussian noise of μ = Mu. With Outside 0 this is
 // μ-Gaussian differential privacy. PROOFS.md#trade-off.
 type GaussianBound struct {
-	Mu      float64 `json:"mu"`
-	Outside float64 `json:"outside"`
+	Mu      float64 `json:"mu" unit:"μ"`
+	Outside float64 `json:"outside" unit:"share"`
 	// Regret is what the bound gives away: its true positive rate is at most Regret above the one that the plan's
 	// own curve has at a false positive rate that is larger by Regret.
-	Regret float64 `json:"regret"`
+	Regret float64 `json:"regret" unit:"share"`
 }
 
 // A TradeOff bounds the true positive rate of every attack on one record by its false positive rate.

@@ -130,11 +130,12 @@ type Info struct {
 type Search struct {
 	Winner string `json:"winner"`
 	// of the winner: accuracy or minus the root mean squared error on the test rows, or minus the noisy mean loss
-	Score float64  `json:"score"`
-	By    string   `json:"score_by"`
-	Noise float64  `json:"score_noise,omitempty"` // standard deviation of the known noise in a noisy mean loss
-	Each  float64  `json:"each_epsilon"`          // ε that each was trained at, its score included
-	Mean  float64  `json:"mean"`                  // number of trainings on average
+	Score float64 `json:"score" unit:"figure that score_by names"`
+	By    string  `json:"score_by"`
+	// standard deviation of the known noise in a noisy mean loss
+	Noise float64  `json:"score_noise,omitempty" unit:"figure that score_by names"`
+	Each  float64  `json:"each_epsilon" unit:"ε"` // ε that each was trained at, its score included
+	Mean  float64  `json:"mean" unit:"trainings"` // number of trainings on average
 	Among []string `json:"among"`                 // what they were drawn from, in the order of the plan
 }
 
@@ -161,9 +162,9 @@ type Result struct {
 // A Claim is what a run says of the objective F at its model, with that probability over its noise:
 // ‖∇F‖ ≤ Gradient and λ_min(∇²F) ≥ −Curvature. It follows from released values only.
 type Claim struct {
-	Gradient    float64 `json:"gradient"`
-	Curvature   float64 `json:"curvature"`
-	Probability float64 `json:"probability"`
+	Gradient    float64 `json:"gradient" unit:"ℓ2 norm"`
+	Curvature   float64 `json:"curvature" unit:"eigenvalue"`
+	Probability float64 `json:"probability" unit:"probability"`
 }
 
 func (c Claim) String() string {
@@ -173,25 +174,26 @@ func (c Claim) String() string {
 // Scores are figures of a model on a table, computed without noise: not private unless those rows
 // need no protection.
 type Scores struct {
-	Rows      int      `json:"rows"`
-	Accuracy  *float64 `json:"accuracy,omitempty"`
-	LogLoss   *float64 `json:"log_loss,omitempty"`
-	AUC       *float64 `json:"auc,omitempty"`
-	Confusion [][]int  `json:"confusion,omitempty"` // [true class][predicted class]
+	Rows      int      `json:"rows" unit:"rows"`
+	Accuracy  *float64 `json:"accuracy,omitempty" unit:"share"`
+	LogLoss   *float64 `json:"log_loss,omitempty" unit:"nats"`
+	AUC       *float64 `json:"auc,omitempty" unit:"share"`
+	Confusion [][]int  `json:"confusion,omitempty" unit:"rows"` // [true class][predicted class]
 	Classes   []string `json:"classes,omitempty"`
-	RMSE      *float64 `json:"rmse,omitempty"`
-	R2        *float64 `json:"r2,omitempty"`
+	RMSE      *float64 `json:"rmse,omitempty" unit:"label"`
+	R2        *float64 `json:"r2,omitempty" unit:"share"`
 
 	Examples []Example `json:"examples,omitempty"` // images of a test file: the first ones, then the first wrong ones
 }
 
 // An Example is one test image and what the model says of it.
 type Example struct {
-	Width      int     `json:"width"`
-	Pixels     []byte  `json:"pixels"` // row after row, from the image's least value, 0, to its largest, 255
+	Width int `json:"width" unit:"pixels"`
+	// row after row, from the image's least value, 0, to its largest, 255
+	Pixels     []byte  `json:"pixels" unit:"gray, 0 to 255"`
 	Class      string  `json:"class"`
 	Guess      string  `json:"guess"`
-	Confidence float64 `json:"confidence"` // the model's probability of its guess
+	Confidence float64 `json:"confidence" unit:"probability"` // the model's probability of its guess
 }
 
 // Resumed reports whether the run was interrupted and resumed: the batches that it lost are

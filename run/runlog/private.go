@@ -14,29 +14,30 @@ import (
 // Private are figures of a model on rows that are protected. All follow from noisy numbers that were charged, so that
 // they are part of the release.
 type Private struct {
-	On      string  `json:"on"`      // which rows: OnHoldout or OnTable
-	Epsilon float64 `json:"epsilon"` // what the noisy numbers cost by themselves, with Delta
-	Delta   float64 `json:"delta"`
+	On      string  `json:"on"`               // which rows: OnHoldout or OnTable
+	Epsilon float64 `json:"epsilon" unit:"ε"` // what the noisy numbers cost by themselves, with Delta
+	Delta   float64 `json:"delta" unit:"δ"`
 	// Level is the confidence of each interval. It holds the noise, whose law is known, and the sampling error of the
 	// rows.
-	Level float64 `json:"level"`
+	Level float64 `json:"level" unit:"probability"`
 
-	Records  Figure   `json:"records"` // with an interval for the noise alone
-	Accuracy *Figure  `json:"accuracy,omitempty"`
-	AUC      *Figure  `json:"auc,omitempty"`
-	LogLoss  *Figure  `json:"log_loss,omitempty"`
-	Clip     *float64 `json:"log_loss_clip,omitempty"` // no probability counts in it as nearer to 0 or 1 than this
+	Records  Figure  `json:"records" unit:"records"` // with an interval for the noise alone
+	Accuracy *Figure `json:"accuracy,omitempty" unit:"share"`
+	AUC      *Figure `json:"auc,omitempty" unit:"share"`
+	LogLoss  *Figure `json:"log_loss,omitempty" unit:"nats"`
+	// no probability counts in it as nearer to 0 or 1 than this
+	Clip *float64 `json:"log_loss_clip,omitempty" unit:"probability"`
 
-	MAE   *Figure  `json:"mae,omitempty"`
-	RMSE  *Figure  `json:"rmse,omitempty"`
-	R2    *Figure  `json:"r2,omitempty"`
-	Error *float64 `json:"error_clip,omitempty"` // no error counts in them as larger than this
+	MAE   *Figure  `json:"mae,omitempty" unit:"label"`
+	RMSE  *Figure  `json:"rmse,omitempty" unit:"label"`
+	R2    *Figure  `json:"r2,omitempty" unit:"share"`
+	Error *float64 `json:"error_clip,omitempty" unit:"label"` // no error counts in them as larger than this
 
 	Classes []PrivateClass `json:"classes,omitempty"`
 	// noisy numbers of records, [true class][predicted class]
-	Confusion   [][]float64  `json:"confusion,omitempty"`
-	Deviation   float64      `json:"noise_deviation,omitempty"` // of the noise in each of them
-	Calibration []PrivateBin `json:"calibration,omitempty"`     // of the second of two classes
+	Confusion   [][]float64  `json:"confusion,omitempty" unit:"records"`
+	Deviation   float64      `json:"noise_deviation,omitempty" unit:"records"` // of the noise in each of them
+	Calibration []PrivateBin `json:"calibration,omitempty"`                    // of the second of two classes
 
 	By     string         `json:"by,omitempty"` // a column of public levels
 	Groups []PrivateGroup `json:"groups,omitempty"`
@@ -50,9 +51,9 @@ const (
 
 // A Figure is an estimate with an interval.
 type Figure struct {
-	Value *float64 `json:"value"` // null: TooFew
-	Low   float64  `json:"low"`
-	High  float64  `json:"high"`
+	Value *float64 `json:"value" unit:"of the figure"` // null: TooFew
+	Low   float64  `json:"low" unit:"of the figure"`
+	High  float64  `json:"high" unit:"of the figure"`
 	// TooFew says that the noisy number of records that the figure is of is too small for the noise; the interval is then
 	// all that the figure may be.
 	TooFew bool `json:"too_few,omitempty"`
@@ -61,29 +62,29 @@ type Figure struct {
 // PrivateClass are the figures of one class.
 type PrivateClass struct {
 	Class     string `json:"class"`
-	Records   Figure `json:"records"`
-	Recall    Figure `json:"recall"`
-	Precision Figure `json:"precision"`
+	Records   Figure `json:"records" unit:"records"`
+	Recall    Figure `json:"recall" unit:"share"`
+	Precision Figure `json:"precision" unit:"share"`
 }
 
 // A PrivateBin is a point of a calibration curve: of the records whose predicted probability is between From and To,
 // Share are of the class.
 type PrivateBin struct {
-	From    float64 `json:"from"`
-	To      float64 `json:"to"`
-	Records Figure  `json:"records"`
-	Share   Figure  `json:"share"`
+	From    float64 `json:"from" unit:"probability"`
+	To      float64 `json:"to" unit:"probability"`
+	Records Figure  `json:"records" unit:"records"`
+	Share   Figure  `json:"share" unit:"share"`
 }
 
 // PrivateGroup are the figures of one level; those of no level stand last, with an empty one.
 type PrivateGroup struct {
 	Level    string         `json:"level"`
-	Records  Figure         `json:"records"`
-	Accuracy *Figure        `json:"accuracy,omitempty"`
+	Records  Figure         `json:"records" unit:"records"`
+	Accuracy *Figure        `json:"accuracy,omitempty" unit:"share"`
 	Classes  []PrivateClass `json:"classes,omitempty"`
-	MAE      *Figure        `json:"mae,omitempty"`
-	RMSE     *Figure        `json:"rmse,omitempty"`
-	R2       *Figure        `json:"r2,omitempty"`
+	MAE      *Figure        `json:"mae,omitempty" unit:"label"`
+	RMSE     *Figure        `json:"rmse,omitempty" unit:"label"`
+	R2       *Figure        `json:"r2,omitempty" unit:"share"`
 }
 
 // EvaluationFile holds an evaluation, SealFile beside it the HMAC of its hash.

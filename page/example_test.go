@@ -1,13 +1,13 @@
 package page
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
-	"os"
 )
 
 // Examples stand on the page as pictures of their pixels, with the guess, and the class where it is another.

@@ -23,10 +23,11 @@ func TestGradBound(t *testing.T) {
 		norm := p.norms(p.w, 2)
 		pass := p.Eval(p.w, whole(p.dense), new(model.Workspace))
 		pass.Loss(loss)
-		pass.(model.BoundedPass).GradBound(bound)
+		must[model.BoundedPass](pass).GradBound(bound)
 		for i, b := range bound {
-			if b < norm[i] {
-				t.Fatalf("row %d: bound %v, norm %v", i, b, norm[i])
+			if !(b >= norm[i]) {
+				t.Fatalf("row %d: GradBound is %v, %.3g below GradNorm, %v; value clipping rests on it. Correct its formula, a "+
+					"function of the row's loss, or write Bounded: false in Facts", i, b, norm[i]-b, norm[i])
 			}
 			a := 1.0 // what the record counts
 			if p.classWeights != nil {
@@ -48,7 +49,8 @@ func TestGradBound(t *testing.T) {
 				return
 			}
 			if math.Abs(b-want) > 1e-9*want+1e-12 || b > paper*(1+1e-12)+1e-12 {
-				t.Fatalf("row %d: bound %v, the loss %v says %v, P0 %v", i, b, loss[i], want, paper)
+				t.Fatalf("row %d: GradBound is %v; by the formula of this model in TestGradBound it is %v at loss %v, and P0's "+
+					"constant %v is a limit", i, b, want, loss[i], paper)
 			}
 		}
 	})

@@ -15,9 +15,8 @@ func TestHuber(t *testing.T) {
 		t.Fatal(err)
 	}
 	inf := math.Inf(1)
-	if want := (model.Facts{NormBound: 2, Lipschitz: 6, Smooth: 4, HessLipschitz: inf, Convex: true, Curved: true, Bounded: true, Centered: true, Shifted: true, Start: inf}); m.Facts() != want {
-		t.Errorf("%+v, want %+v", m.Facts(), want)
-	}
+	sameFacts(t, "TestHuber", m, model.Facts{NormBound: 2, Lipschitz: 6, Smooth: 4, HessLipschitz: inf, Convex: true,
+		Curved: true, Bounded: true, Centered: true, Shifted: true, Start: inf})
 	for _, c := range []struct{ w, y, loss, grad float64 }{
 		{1, 1, 0, 0}, {3, 1, 2, 2}, {1, 3, 2, -2}, {4, 1, 4.5, 3}, {5, 1, 7.5, 3}, {-5, 1, 13.5, -3},
 	} {

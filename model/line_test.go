@@ -36,7 +36,7 @@ func TestLineLoss(t *testing.T) {
 			model.LineLoss(p.Model, slow, p.w, along, steps, v, &ws, kept)
 			for k := range slow {
 				if !slices.Equal(slow[k], got[k]) {
-					t.Errorf("%s: losses that keep their margins differ", p.Name())
+					t.Errorf("%s: LineLoss that keeps its margins gives other losses than without; keeping must not change them", name)
 				}
 				clear(slow[k])
 			}
@@ -46,7 +46,7 @@ func TestLineLoss(t *testing.T) {
 			model.LineLoss(p.Model, slow, make([]float64, len(p.w)), along, steps, v, &ws, kept)
 			for k := range slow {
 				if !slices.Equal(slow[k], got[k]) {
-					t.Errorf("%s: losses of margins that were kept differ", p.Name())
+					t.Errorf("%s: LineLoss from margins that were kept gives other losses than from w", name)
 				}
 			}
 			model.LineLoss(plainly{p.Model}, slow, p.w, along, steps, v, &ws, nil)
@@ -59,7 +59,9 @@ func TestLineLoss(t *testing.T) {
 				for i, x := range want {
 					// Margins of the line are rounded in another order, to float32 inside a row.
 					if slow[k][i] != x || math.Abs(got[k][i]-x) > 1e-4*(1+math.Abs(x)) {
-						t.Errorf("%s, step %v, row %d: %v and %v, want %v", name, eta, i, got[k][i], slow[k][i], x)
+						t.Errorf("%s, step %v, row %d: LineLoss gives %v, and %v by evaluating points; Loss there is %v, and the first "+
+							"may be %.1g off. Correct the model's LineLoss, or leave it out", name, eta, i, got[k][i], slow[k][i], x,
+							1e-4*(1+math.Abs(x)))
 					}
 				}
 			}

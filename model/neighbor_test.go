@@ -59,14 +59,16 @@ func TestNeighborFalls(t *testing.T) {
 					of[move{got.Row[e], got.Param[e]}] = fall{got.Up[e], got.Down[e]}
 				}
 				if len(of) != len(got.Row) || len(want.Row) != v.Len()*m.Dim() {
-					t.Fatalf("%s: %d moves listed, %d of them different; by hand %d", name, len(got.Row), len(of), len(want.Row))
+					t.Fatalf("%s: NeighborFalls lists %d moves, %d of them different, of at most %d; list each pair of row and "+
+						"parameter once, and leave out only those that change nothing", name, len(got.Row), len(of), len(want.Row))
 				}
 				for e := range want.Row {
 					f := of[move{want.Row[e], want.Param[e]}]
 					for _, p := range [][2]float64{{f.up, want.Up[e]}, {f.down, want.Down[e]}} {
 						bad := math.IsNaN(p[1]) && f != fall{} // a row without a class: no number, where its feature is not 0
 						if diff := math.Abs(p[0] - p[1]); bad != math.IsNaN(p[0]) || diff > 1e-12 {
-							t.Fatalf("%s, step %v, row %d, parameter %d: decrease %v, want %v", name, step, want.Row[e], want.Param[e], p[0], p[1])
+							t.Fatalf("%s, step %v, row %d, parameter %d: NeighborFalls gives a decrease of the loss of %v, the difference "+
+								"of two losses is %v; they may be 1e-12 apart", name, step, want.Row[e], want.Param[e], p[0], p[1])
 						}
 					}
 				}

@@ -12,10 +12,10 @@ import (
 // so that none is larger; predictions do not see the weights. Other tests draw weighted models among theirs.
 func TestClassWeights(t *testing.T) {
 	weights := []float64{2, 0.5, 8}
-	for _, name := range []string{"logistic", "svm", "huber-svm", "softmax", "mlp", "cnn"} {
-		classes := 3
-		if classesOf(name, 3) == 2 {
-			classes = 2
+	for _, name := range model.Names() {
+		classes := classesOf(name, 3)
+		if classes == 0 {
+			continue
 		}
 		const n = 30
 		p := newProblem(t, name, n, 6, classes, 1, 4) // without weights of its own
@@ -37,9 +37,9 @@ func TestClassWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := m.Facts(), plain.Facts(); a.Lipschitz != b.Lipschitz || a.Smooth != b.Smooth || !math.IsInf(a.Start, 1) {
-			t.Errorf("%s: facts %+v, without weights %+v", name, a, b)
-		}
+		want := m.Facts()
+		want.Lipschitz, want.Smooth, want.Start = plain.Facts().Lipschitz, plain.Facts().Smooth, math.Inf(1)
+		sameFacts(t, "the model without class weights, with Start +Inf,", m, want)
 		w, v := p.vector(m.Dim(), 0.7), data.View{Block: p.dense, To: n}
 		most, factor := 0.0, make([]float64, n)
 		for _, a := range weights[:classes] {
@@ -51,7 +51,9 @@ func TestClassWeights(t *testing.T) {
 		near := func(what string, got, want float64) {
 			t.Helper()
 			if math.Abs(got-want) > 1e-12*math.Abs(want)+1e-300 {
-				t.Errorf("%s: %s is %v, want %v", name, what, got, want)
+				t.Errorf("%s: with class weights %s is %v, want %v: weight over the largest weight times that without; a "+
+					"prediction without the factor. The wrapper in model/weights.go multiplies losses and gradients", name, what, got,
+					want)
 			}
 		}
 		figures := func(m model.Model, c []float64) (loss, norm, sum, out []float64) {
@@ -76,7 +78,9 @@ func TestClassWeights(t *testing.T) {
 		}
 		for j := range sum {
 			if math.Abs(sum[j]-wantSum[j]) > 1e-12*n {
-				t.Errorf("%s: coordinate %d of the sum is %v, want %v", name, j, sum[j], wantSum[j])
+				t.Errorf("%s: with class weights AddGrad gives parameter %d %v; that without, each row times its weight over the "+
+					"largest, is %v",
+					name, j, sum[j], wantSum[j])
 			}
 		}
 		for i := range out {

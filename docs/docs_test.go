@@ -392,7 +392,15 @@ func TestMethodPages(t *testing.T) {
 func TestModelsPage(t *testing.T) {
 	page := read(t, "reference/models.md")
 	models := section(t, page, "## Losses")
-	compare(t, "models", names(table(t, models)), model.Names())
+	listed := names(table(t, models))
+	for i, name := range model.Names() {
+		if !slices.Contains(listed, name) {
+			t.Errorf("docs/reference/models.md: the table under \"## Losses\" has no model %s; write, as row %d,\n| `%s` | "+
+				"its label | the loss of one row | bound on its gradient | bound on its curvature |\nand below a section \"### "+
+				"…\" if there is more to say: fields of its own, what it predicts, when to use it", name, i+1, name)
+		}
+	}
+	compare(t, "models", listed, model.Names())
 	_, regularizers, _ := strings.Cut(models, "| field | penalty |")
 	compare(t, "regularizers", names(table(t, "| field | penalty |"+regularizers)), []string{"l2", "l1", "nonconvex"})
 	var outputs []string
@@ -405,9 +413,12 @@ func TestModelsPage(t *testing.T) {
 		for i := range names {
 			want = append(want, []string{"`" + names[i] + "`", docs[i]})
 		}
-		heading := "### `" + e.Name + "`: " + e.About
-		if got := table(t, section(t, read(t, "how-to/network.md"), heading)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: the page has\n%q\nthe registry\n%q", heading, got, want)
+		heading, network := "### `"+e.Name+"`: "+e.About, read(t, "how-to/network.md")
+		if !strings.Contains(network, "\n"+heading+"\n") {
+			t.Errorf("docs/how-to/network.md has no section of the method %s; write under \"## Methods\" one that "+
+				"begins\n%s\n\nwith a table of its fields, each with its meaning: %q", e.Name, heading, want)
+		} else if got := table(t, section(t, network, heading)); !reflect.DeepEqual(got, want) {
+			t.Errorf("docs/how-to/network.md, %s: the page has the fields\n%q\nthe method\n%q", heading, got, want)
 		}
 	}
 	compare(t, "outputs", names(table(t, section(t, read(t, "methods/README.md"), "## Outputs"))), outputs)
@@ -425,13 +436,22 @@ func fields(v any) []string {
 	return out
 }
 
-// TestFormatsHaveSections: the reference says of each format of tables that it is read.
+// TestFormatsHaveSections: each format of tables has a section in the reference, to which the list of formats links.
 func TestFormatsHaveSections(t *testing.T) {
-	text := section(t, read(t, "reference/spec.md"), "## Formats of tables")
+	const page, above = "reference/spec.md", "## Formats of tables"
+	text := section(t, read(t, page), above)
+	list, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
 	for _, f := range source.Formats() {
-		name := strings.TrimSuffix(regexp.MustCompile(`^(an?|images|a table of a) `).ReplaceAllString(f.Name, ""), " file")
-		if name = strings.Trim(name, "()"); !strings.Contains(text, name) {
-			t.Errorf("docs/reference/spec.md says nothing of the format %q, which data/source reads: name it under \"Formats of tables\", and give it a section there", f.Name)
+		name := regexp.MustCompile(`^(an?|images) \(?|\)$| file$`).ReplaceAllString(f.Name, "")
+		name = strings.TrimPrefix(name, "table of a ")
+		found := regexp.MustCompile(`(?m)^### (.*` + regexp.QuoteMeta(name) + `.*)$`).FindStringSubmatch(text)
+		if found == nil {
+			t.Errorf("docs/%s has no section of the format %q, which data/source reads; write under %q\n\n### %s files\n\nHow "+
+				"such a file is told from others, how it names rows and columns, which values it may hold, what is refused.",
+				page, f.Name, above, name)
+		} else if anchor := "(#" + slug(found[1]) + ")"; !strings.Contains(list, anchor) {
+			t.Errorf("docs/%s: the first paragraph under %q lists the formats, without a link to the section %q; add [%s]%s",
+				page, above, found[1], name, anchor)
 		}
 	}
 }

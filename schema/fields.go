@@ -51,7 +51,7 @@ func Fields() []config.Block {
 			config.NewField("comment", "text", "none", "lines that begin with it are no records; not for IDX"),
 			config.NewField("trim", "true or false", "false", "CSV only: spaces around a cell are removed"),
 			config.NewField("multiline", "true or false", "false",
-				"CSV only: a cell in quotes may span lines; [what this asserts](#formats-of-tables)"),
+				"CSV only: a cell in quotes may span lines; [what this asserts](#csv-files)"),
 			config.NewField("missing", "list of texts", "`[\"\"]`", "CSV only: cells that mean that there is no value"),
 			config.NewField("encoding", "text", "`utf-8`, or UTF-16 with a byte order mark",
 				"CSV only: `utf-8`, `utf-16` (without a byte order mark little-endian), `latin-1` or `windows-1252`",

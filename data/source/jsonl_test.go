@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -178,13 +179,24 @@ func TestFirstRow(t *testing.T) {
 	}
 }
 
-// TestRegister: a format from outside is offered every file after those that are here.
+// TestRegister: a format from outside is offered every file after those that are here, under a name of its own.
 func TestRegister(t *testing.T) {
 	before := len(source.Formats())
-	source.Register(data.Format{Name: "a test", Is: func(_ string, head []byte) bool { return bytes.HasPrefix(head, []byte("%test")) }, Open: func(context.Context, *data.Input) (data.Rows, error) { return &one{}, nil }})
-	if got := source.Formats(); len(got) != before+1 || got[before].Name != "a test" {
+	name := fmt.Sprint("a test ", before)
+	test := data.Format{Name: name, Is: func(_ string, head []byte) bool { return bytes.HasPrefix(head, []byte("%test")) },
+		Open: func(context.Context, *data.Input) (data.Rows, error) { return &one{}, nil }}
+	source.Register(test)
+	if got := source.Formats(); len(got) != before+1 || got[before].Name != name {
 		t.Fatalf("%d formats", len(got))
 	}
+	func() {
+		defer func() {
+			if said := fmt.Sprint(recover()); said != "format: Register("+name+"): the name is taken" {
+				t.Errorf("a second format of that name: %s", said)
+			}
+		}()
+		source.Register(test)
+	}()
 	tab, _, err := read(t, parse(t, schematest.Small), "a", "%test", data.Options{})
 	if err != nil || tab.Rows() != 1 || tab.Blocks[0].Y[0] != 1 {
 		t.Errorf("%v", err)

@@ -6,35 +6,16 @@
 package source
 
 import (
-	"slices"
-	"sync"
-
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/registry"
 )
 
-var (
-	mu      sync.Mutex
-	formats = []data.Format{
-		sqlFormat,
-		parquetFormat,
-		arrowFormat,
-		jsonLines,
-		idx,
-		libsvm,
-		csvFormat,
-	}
-)
+var formats = registry.InTurn("format", func(f data.Format) string { return f.Name },
+	sqlFormat, parquetFormat, arrowFormat, jsonLines, idx, libsvm, csvFormat)
 
-// Register adds a format. Sotto offers a table to the formats in the order of their registration.
-func Register(f data.Format) {
-	mu.Lock()
-	defer mu.Unlock()
-	formats = append(formats, f)
-}
+// Register adds a format. Sotto offers a table to the formats in the order of their registration. It panics if the
+// name is taken.
+func Register(f data.Format) { formats.Register(f) }
 
 // Formats returns all formats, in the order in which Sotto offers them a table.
-func Formats() []data.Format {
-	mu.Lock()
-	defer mu.Unlock()
-	return slices.Clone(formats)
-}
+func Formats() []data.Format { return formats.All() }

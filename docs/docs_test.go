@@ -324,15 +324,48 @@ func filled(text string) string {
 	return b.String()
 }
 
+// sharedFields are the fields of a method that stand on the page of one before it in the registry, by that method: with
+// the same description, and three or more of them.
+func sharedFields(e method.Entry) map[string][]method.Field {
+	first := map[method.Field]string{}
+	shared := map[string][]method.Field{}
+	for _, other := range method.Registry() {
+		for _, f := range other.Fields() {
+			if by, ok := first[f]; !ok {
+				first[f] = other.Name
+			} else if other.Name == e.Name {
+				shared[by] = append(shared[by], f)
+			}
+		}
+		if other.Name == e.Name {
+			break
+		}
+	}
+	maps.DeleteFunc(shared, func(_ string, fields []method.Field) bool { return len(fields) < 3 })
+	return shared
+}
+
 // methodHead is how the page of a method begins, paragraph by paragraph.
 func methodHead(e method.Entry) []string {
 	about, size := utf8.DecodeRuneInString(e.About)
 	head := []string{"# `" + e.Name + "`", string(unicode.ToUpper(about)) + e.About[size:] + ".", "**When to use it:** " + e.Use + ".", "## Fields"}
 	kinds := map[string]string{"int": "whole number", "float64": "number", "bool": "true or false", "string": "text"}
-	none := len(head)
+	none, shared := len(head), sharedFields(e)
 	for _, f := range e.Fields() {
-		if f.Name != "-" {
-			head = append(head, fmt.Sprintf("- `%s` (%s): %s", f.Name, kinds[f.Type], f.Doc))
+		item := fmt.Sprintf("- `%s` (%s): %s", f.Name, kinds[f.Type], f.Doc)
+		for by, fields := range shared {
+			if i := slices.Index(fields, f); i == 0 {
+				var names []string
+				for _, f := range fields {
+					names = append(names, "`"+f.Name+"`")
+				}
+				item = fmt.Sprintf("- %s: as in [`%s`](%s.md#fields)", strings.Join(names, ", "), by, by)
+			} else if i > 0 {
+				item = ""
+			}
+		}
+		if item != "" {
+			head = append(head, item)
 		}
 	}
 	if len(head) == none {
@@ -374,7 +407,8 @@ func TestMethodPages(t *testing.T) {
 		}
 		fields, _, _ := strings.Cut(section(t, string(b), "## Fields"), "\n#")
 		if n, want := strings.Count("\n"+fields, "\n- "), len(head)-4; whole && strings.HasPrefix(head[4], "- ") && n != want {
-			t.Errorf("docs/%s lists %d fields; the method has %d", name, n, want)
+			t.Errorf("docs/%s has %d items under \"## Fields\"; by the method's fields it has these %d:\n%s", name, n, want,
+				strings.Join(head[4:], "\n"))
 		}
 	}
 	if found, err := filepath.Glob("methods/*.md"); err != nil {

@@ -128,28 +128,57 @@ func TestStoredForms(t *testing.T) {
 	}
 }
 
-// TestKinds: every type of event is in kinds, in inside and in stored, which a new one must enter.
+// TestKinds: every type of event is in kinds, inside, with, stored and anyEvent, which a new one must enter.
 func TestKinds(t *testing.T) {
 	source, err := os.ReadFile("event.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	types := regexp.MustCompile(`(?m)^func \((\w+)\) event\(\)`).FindAllStringSubmatch(string(source), -1)
-	if len(types) != len(kinds) {
-		t.Errorf("event.go has %d types of event, codec.go %d kinds", len(types), len(kinds))
+	seen, drawn := map[reflect.Type]bool{}, map[reflect.Type]bool{}
+	walk := func(in map[reflect.Type]bool) func(Event) bool {
+		return func(e Event) bool { in[reflect.TypeOf(e)] = true; return true }
 	}
-	seen := map[reflect.Type]bool{}
-	Walk(Composed(stored), func(e Event) bool { seen[reflect.TypeOf(e)] = true; return true })
+	Walk(Composed(stored), walk(seen))
+	for seed := range 400 {
+		Walk(anyEvent(3).Example(seed), walk(drawn))
+	}
 	for _, m := range types {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.of.Name() == m[1] })
 		if i < 0 {
-			t.Errorf("%s has no entry in kinds, in codec.go: say how it is written and read", m[1])
+			t.Errorf("event %s of privacy/event.go has no entry in kinds, privacy/codec.go; add a kindOf that says how it is "+
+				"written and read", m[1])
 			continue
 		}
-		inside(reflect.Zero(kinds[i].of).Interface().(Event)) // panics for one that it does not know
+		e := reflect.Zero(kinds[i].of).Interface().(Event)
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("event %s: %v; add a case to inside, privacy/walk.go, with the events that it is made of", m[1], p)
+				}
+			}()
+			lists := []reflect.Type{reflect.TypeFor[Composed](), reflect.TypeFor[Tuned]()} // without an entry, if zero
+			made, part := len(inside(e)) > 0 || slices.Contains(lists, kinds[i].of), Event(Gaussian{1})
+			if made == Single(e) {
+				t.Errorf("event %s: Single, privacy/walk.go, says %v, but inside lists what it is made of; add a case to Single",
+					m[1], !made)
+			}
+			if got := inside(with(e, []Event{part})); made && !(len(got) == 1 && got[0] == part) {
+				t.Errorf("event %s: with, privacy/walk.go, does not put in other events than it was made of; add a case to with",
+					m[1])
+			}
+		}()
 		if !seen[kinds[i].of] {
-			t.Errorf("%s is not in stored: append one, and run with -update", m[1])
+			t.Errorf("event %s is not in stored, privacy/privacy_test.go; append one and run go test ./privacy -run "+
+				"TestStoredForms -update, so that its form in files stays readable", m[1])
 		}
+		if !drawn[kinds[i].of] {
+			t.Errorf("anyEvent, privacy/privacy_test.go, never draws the event %s, so no round trip is tried; add a case", m[1])
+		}
+	}
+	if len(types) != len(kinds) {
+		t.Errorf("privacy/event.go has %d types of events, kinds in privacy/codec.go %d; each has one entry", len(types),
+			len(kinds))
 	}
 }
 
@@ -160,9 +189,9 @@ func positiveNumber() *rapid.Generator[float64] {
 // anyEvent draws a valid event of at most the given depth.
 func anyEvent(depth int) *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
-		kinds := 17
+		kinds := 19
 		if depth == 0 {
-			kinds = 9
+			kinds = 10
 		}
 		switch rapid.IntRange(0, kinds-1).Draw(t, "kind") {
 		case 0:
@@ -191,10 +220,16 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 		case 8:
 			owners := rapid.IntRange(2, math.MaxInt).Draw(t, "owners")
 			return Shared{owners, rapid.IntRange(0, owners-2).Draw(t, "colluders"), Gaussian{positiveNumber().Draw(t, "sigma")}}
+		case 9:
+			r := rapid.Float64Range(1e-300, 1e300).Draw(t, "replacement")
+			return GaussianSum{Presence: r * rapid.Float64Range(1, 2).Draw(t, "presence over replacement"), Replacement: r}
+		case 17:
+			return Tuned{rapid.SliceOfN(inSample(depth-1), 1, 3).Draw(t, "among"), rapid.Float64Range(-0.999, 9).Draw(t, "eta"),
+				rapid.Float64Range(1e-300, 0.999).Draw(t, "gamma")}
 		case 14:
 			n := rapid.IntRange(1, math.MaxInt).Draw(t, "n")
 			return FixedSampled{rapid.IntRange(1, n).Draw(t, "m"), n, inSample(depth-1).Draw(t, "of")}
-		case 9:
+		case 16:
 			return PoissonSampled{rapid.Float64Range(1e-300, 1).Draw(t, "rate"), inSample(depth-1).Draw(t, "of")}
 		case 10:
 			return Allocated{rapid.IntRange(2, math.MaxInt).Draw(t, "batches"), inSample(depth-1).Draw(t, "of")}
@@ -214,7 +249,9 @@ func anyEvent(depth int) *rapid.Generator[Event] {
 
 // inSample draws one that may be asked of a sample.
 func inSample(depth int) *rapid.Generator[Event] {
-	return anyEvent(depth).Filter(func(e Event) bool { return !Contains[Filtered](e) && !Contains[Parallel](e) && !Contains[Retried](e) })
+	return anyEvent(depth).Filter(func(e Event) bool {
+		return !Contains[Filtered](e) && !Contains[Parallel](e) && !Contains[Retried](e) && !Contains[Tuned](e)
+	})
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -40,10 +40,12 @@ func TestClaimIsDeed(t *testing.T) {
 		want := c.deviation(c.mech.Event()) * c.sens
 		got := math.Sqrt(squares / n)
 		if limit := 5.5 * want * math.Sqrt((c.kurtosis-1)/(4*n)); math.Abs(got-want) > limit {
-			t.Errorf("%v: deviation is %v; want %v ± %v", c.mech.Event(), got, want, limit)
+			t.Errorf("%v: the standard deviation of what Add adds is %v, and by Event %v; they may be %.2g apart. Correct the "+
+				"scale that Add gives to the noise source, in grid steps", c.mech.Event(), got, want, limit)
 		}
 		if limit := 5.5 * want / math.Sqrt(n); math.Abs(sum/n) > limit {
-			t.Errorf("%v: mean is %v; want 0 ± %v", c.mech.Event(), sum/n, limit)
+			t.Errorf("%v: the mean of what Add adds is %v; noise has mean 0, and it may be %.2g off", c.mech.Event(), sum/n,
+				limit)
 		}
 	}
 }

@@ -144,7 +144,8 @@ func TestFilesOfMethods(t *testing.T) {
 		seen := map[string]bool{}
 		for _, f := range e.Fields() {
 			if f.Name == "" || f.Doc == "" || seen[f.Name] {
-				t.Errorf("%s: field %q has no name of its own or no description", e.Name, f.Name)
+				t.Errorf("method %s: its field %q needs a tag yaml with a name of its own and a tag doc that describes it; the "+
+					"fields of embedded structs and of a Gradient count", e.Name, f.Name)
 			}
 			seen[f.Name] = true
 		}
@@ -155,7 +156,9 @@ func TestFilesOfMethods(t *testing.T) {
 			}
 			read, err := e.Decode(written)
 			if err != nil || !reflect.DeepEqual(read, m) {
-				t.Errorf("%s: %s is read as %+v (%v)", e.Name, written, read, err)
+				t.Errorf("method %s: Encode writes %s, and Decode reads that as another configuration, %+v (%v); give each "+
+					"exported field the same name in its tags yaml and json, and no omitempty that loses a value", e.Name, written,
+					read, err)
 			}
 		}
 		if _, err := e.Decode([]byte(`{"unknown": 1}`)); err == nil {
@@ -194,11 +197,14 @@ func TestNoBounds(t *testing.T) {
 				text, _ := method.Encode(m)
 				for _, f := range []string{"rate", "move", "gradient"} {
 					if strings.Contains(string(text), fmt.Sprintf(`"%s":0,`, f)) {
-						t.Errorf("%s: configured with a %s of 0: %s", e.Name, f, text)
+						t.Errorf("method %s: Configure takes a model without bounds and leaves %s at 0, as in %s; choose it by another "+
+							"public fact, or return an error that begins with the field (a Number with a default of NaN does)", e.Name, f,
+							text)
 					}
 				}
 			} else if field, _, named := strings.Cut(err.Error(), ": "); !named || strings.Contains(field, " ") {
-				t.Errorf("%s: the error names no field: %v", e.Name, err)
+				t.Errorf("method %s: Configure refuses a model without bounds by %q; begin the error with the field to set and a "+
+					"colon", e.Name, err)
 			}
 		}
 	}

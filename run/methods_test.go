@@ -98,13 +98,15 @@ func TestEveryMethodOverUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := Prepare(loaded); err == nil || !strings.Contains(err.Error(), why) {
-				t.Errorf("%s: %v", e.Name, err)
+				t.Errorf("method %s over units: %v; by the map rowsOnly, run/methods_test.go, it refuses them with %q, so take "+
+					"it out there or refuse units in its Configure", e.Name, err, why)
 			}
 			continue
 		}
 		job := fitAndVerify(t, e.Name, on(units, e.Name))
 		if other, _ := begin(t, t.TempDir(), e.Name, fmt.Sprintf("method: {name: %s}", e.Name), on(rows, e.Name)...); !privacy.Equal(job.Plan, other.Plan) {
-			t.Errorf("%s: plans %v over 300 units, and %v over 300 rows", e.Name, job.Plan, other.Plan)
+			t.Errorf("method %s plans %v over 300 units, but %v over 300 rows; both have as many records, so Plan and the "+
+				"defaults of Configure follow from oracle.Public alone", e.Name, job.Plan, other.Plan)
 		}
 	}
 }
@@ -115,18 +117,30 @@ func fitAndVerify(t *testing.T, name string, overrides []Override) *Job {
 	dir := t.TempDir() // with a ledger of its own: that of a dataset has one relation
 	l := openLedger(t, dir)
 	defer l.Close()
-	job, out := begin(t, dir, name, fmt.Sprintf("method: {name: %s}", name), overrides...)
+	file, out := clinicSpec(t, dir, name, fmt.Sprintf("method: {name: %s}", name))
+	spec, err := LoadSpec(file, overrides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := Prepare(spec)
+	if err != nil {
+		t.Fatalf("method %s with all fields free does not train logistic regression on examples/clinic under "+
+			"add-or-remove: %v. A method that needs another relation or no budget has an entry in the map onlyUnder, one that "+
+			"needs another model a case in ofAge, one without a proof for units an entry in rowsOnly, all in "+
+			"run/methods_test.go", name, err)
+	}
 	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("method %s: Configure and Plan took the run, but it ends with %v", name, err)
 		return job
 	}
 	found, err := Verify(t.Context(), out, l)
 	if err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("method %s: its run cannot be verified: %v", name, err)
 	}
 	for _, f := range found {
 		if !f.Holds {
-			t.Errorf("%s: %s does not hold: %s", name, f.What, f.Detail)
+			t.Errorf("method %s: verify finds that %s does not hold in its run: %s. Steps are a function of releases, and go "+
+				"test ./method -run Conformance/%s says which part is not", name, f.What, f.Detail, name)
 		}
 	}
 	return job

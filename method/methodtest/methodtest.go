@@ -497,7 +497,10 @@ func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms)
 	t.Helper()
 	fitted, err := m.Configure(facts, method.Objective{}, terms)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Configure refuses %d rows of %d features under %v and the budget %v: %v. A method that needs another "+
+			"relation, a δ, no budget or the squared loss begins its refusal with privacy.adjacency:, privacy.delta:, "+
+			"privacy.epsilon: or model.name:, and the suite gives it that", facts.Rows, facts.Dim, facts.Adjacency,
+			terms.Budget, err)
 	}
 	return fitted
 }

@@ -130,8 +130,13 @@ func TestMethodsOfOwners(t *testing.T) {
 	for _, e := range method.Registry() {
 		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 			why, not := alone[e.Name]
-			if ok := trained[fmt.Sprintf("%s %v", e.Name, adj)]; ok == not {
-				t.Errorf("%s trains owners together under %v: %v; expected the other, %s", e.Name, adj, ok, why)
+			switch ok := trained[fmt.Sprintf("%s %v", e.Name, adj)]; {
+			case ok && not:
+				t.Errorf("method %s trains owners together under %v; take it out of the map alone, "+
+					"oracle/private/poolmethods_test.go, which says that %s", e.Name, adj, why)
+			case !ok && !not:
+				t.Errorf("method %s does not train owners together under %v, by none of settingsOf; its log says why it refused. "+
+					"If it cannot, it stands with the reason in the map alone, oracle/private/poolmethods_test.go", e.Name, adj)
 			}
 		}
 	}

@@ -148,6 +148,12 @@ func TestFilesOfMethods(t *testing.T) {
 					"fields of embedded structs and of a Gradient count", e.Name, f.Name)
 			}
 			seen[f.Name] = true
+			value := map[string]string{"int": "1", "float64": "1", "bool": "true", "string": `"x"`}[f.Type]
+			if _, err := e.Decode(fmt.Appendf(nil, `{%q: %s}`, f.Name, value)); err != nil {
+				t.Errorf("method %s: its field %q has another name in files: %v; give it the same name in its tags yaml and json",
+					e.Name,
+					f.Name, err)
+			}
 		}
 		for _, m := range append([]method.Method{e.Method}, configs[e.Name]...) {
 			written, err := method.Encode(m)

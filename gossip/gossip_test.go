@@ -384,6 +384,7 @@ func (o *owners) train(t *testing.T, s *Schedule, m Method, obj method.Objective
 func TestOwnersPayTheirPlan(t *testing.T) {
 	s := &Schedule{Graph: Path(5), Kind: Matching, Count: 1, Rounds: 60, Seed: 2}
 	activations := s.Counts()
+	tried := map[reflect.Type]bool{}
 	for _, c := range []struct {
 		m Method
 		r reg.Regularizer
@@ -391,19 +392,22 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 		{DDA{Rows: Rows{Batch: 8, Noise: 1}}, reg.L2{Lambda: 0.1}}, {DDA{Rows: Rows{Noise: 3}, Refresh: true}, reg.L1{Lambda: 0.01}}, {DDA{Rows: Rows{Noise: 3}, Ball: 2}, nil},
 		{DGD{Rows: Rows{Batch: 8, Noise: 1}}, reg.L2{Lambda: 0.1}}, {LaplaceDGD{Noise: 2}, nil},
 	} {
+		tried[reflect.TypeOf(c.m)] = true
 		owners := newOwners(t, 5, 40, 3, "svm")
 		nodes, err := owners.train(t, s, c.m, method.Objective{Reg: c.r}, 1)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%T%+v does not train five owners: %v", c.m, c.m, err)
 		}
 		again, err := newOwners(t, 5, 40, 3, "svm").train(t, s, c.m, method.Objective{Reg: c.r}, 1)
 		if err != nil || !reflect.DeepEqual(nodes, again) {
-			t.Errorf("%+v: a second run of the same seed differs: %v", c.m, err)
+			t.Errorf("%T%+v: a second run of the same seed differs (%v); parameters follow from releases and messages alone, "+
+				"without random numbers, time or maps' order", c.m, c.m, err)
 		}
 		for i, meter := range owners.meters {
 			_, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, activations[i], method.Terms{})
 			if _, pure := c.m.(LaplaceDGD); err == nil && !pure {
-				t.Errorf("%+v: a fit without δ passes", c.m)
+				t.Errorf("%T%+v: Configure takes terms without a δ; refuse them, as privacy.delta, if the noise is Gaussian", c.m,
+					c.m)
 			}
 			fitted, err := c.m.Configure(owners.facts, method.Objective{Reg: c.r}, s, activations[i], method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5, Adjacency: privacy.AddRemove}})
 			if err != nil {
@@ -423,22 +427,29 @@ func TestOwnersPayTheirPlan(t *testing.T) {
 			}
 			for _, e := range meter.paid {
 				if err := pays.Charge(e); err != nil {
-					t.Fatalf("%+v: node %d: %v", c.m, i, err)
+					t.Fatalf("%T%+v: owner %d asks for what its Plan does not have next: %v; Plan lists the event of "+
+						"every activation", c.m, c.m, i, err)
 				}
 			}
 			if len(meter.paid) != activations[i] || pays.Charge(meter.paid[0]) == nil {
-				t.Errorf("%+v: node %d paid %d times, has %d activations", c.m, i, len(meter.paid), activations[i])
+				t.Errorf("%T%+v: owner %d was charged %d times in %d activations, and its Plan may have more; Plan and Run have "+
+					"one query for each activation", c.m, c.m, i, len(meter.paid), activations[i])
 			}
 		}
 		for _, x := range nodes {
 			for _, v := range x {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					t.Fatalf("%+v: parameters %v", c.m, x)
+					t.Fatalf("%T%+v ends with parameters %v; each must be finite", c.m, c.m, x)
 				}
 			}
 			if d, ok := c.m.(DDA); ok && d.Ball > 0 && math.Hypot(math.Hypot(x[0], x[1]), x[2]) > d.Ball*(1+1e-9) {
 				t.Errorf("%v lies outside the ball", x)
 			}
+		}
+	}
+	for _, e := range Registry() {
+		if !tried[reflect.TypeOf(e.Method)] {
+			t.Errorf("network method %s has no case; add one to TestOwnersPayTheirPlan, gossip/gossip_test.go", e.Name)
 		}
 	}
 }

@@ -481,8 +481,8 @@ func TestFormatsHaveSections(t *testing.T) {
 		found := regexp.MustCompile(`(?m)^### (.*` + regexp.QuoteMeta(name) + `.*)$`).FindStringSubmatch(text)
 		if found == nil {
 			t.Errorf("docs/%s has no section of the format %q, which data/source reads; write under %q\n\n### %s files\n\nHow "+
-				"such a file is told from others, how it names rows and columns, which values it may hold, what is refused.",
-				page, f.Name, above, name)
+				"such a file is told from others, how it names rows and columns, which values it may hold, what is refused.", page,
+				f.Name, above, name)
 		} else if anchor := "(#" + slug(found[1]) + ")"; !strings.Contains(list, anchor) {
 			t.Errorf("docs/%s: the first paragraph under %q lists the formats, without a link to the section %q; add [%s]%s",
 				page, above, found[1], name, anchor)

@@ -46,11 +46,14 @@ func withTable(t *testing.T, page string, b config.Block) string {
 	}
 	start := strings.Index(page, "\n### "+b.Title+"\n")
 	if start < 0 {
-		t.Fatalf("%s has no heading %q", specPage, b.Title)
+		t.Fatalf("docs/%s has no section for the fields of %s; write\n\n### %s\n\nwhat it is for, with an example, "+
+			"and\n\n| field | type | default | meaning |\n| |\n\nThen run go test ./docs -run TestFields -update", specPage,
+			b.Title, b.Title)
 	}
 	at := fieldTable.FindStringIndex(page[start:])
 	if at == nil {
-		t.Fatalf("%s has no table under %q", specPage, b.Title)
+		t.Fatalf("docs/%s has no table of fields under %q; write\n\n| field | type | default | meaning |\n| |\n\nand run "+
+			"go test ./docs -run TestFields -update", specPage, b.Title)
 	}
 	return page[:start+at[0]] + text + page[start+at[1]:]
 }

@@ -151,8 +151,7 @@ func TestFilesOfMethods(t *testing.T) {
 			value := map[string]string{"int": "1", "float64": "1", "bool": "true", "string": `"x"`}[f.Type]
 			if _, err := e.Decode(fmt.Appendf(nil, `{%q: %s}`, f.Name, value)); err != nil {
 				t.Errorf("method %s: its field %q has another name in files: %v; give it the same name in its tags yaml and json",
-					e.Name,
-					f.Name, err)
+					e.Name, f.Name, err)
 			}
 		}
 		for _, m := range append([]method.Method{e.Method}, configs[e.Name]...) {

@@ -263,8 +263,7 @@ func TestClaims(t *testing.T) {
 		} {
 			if c.claimed && !c.has {
 				t.Errorf("%s: Facts().%s claims methods that what Eval returns, a %T, does not have: write %s, or leave %s at "+
-					"its zero value",
-					name, c.field, pass, c.needs, c.field)
+					"its zero value", name, c.field, pass, c.needs, c.field)
 			}
 		}
 		if !is[model.Staged](p.plain) {
@@ -446,14 +445,12 @@ func TestExact(t *testing.T) {
 				if k := g / (unit * p.sum); k != math.Trunc(k) {
 					t.Fatalf("row %d, parameter %d: AddGrad with unit %g adds %v, no multiple of unit × %g (Facts().Unit, or the "+
 						"table's), so sums are not exact: truncate each coefficient toward zero to a multiple of unit (kern.Coef)", i, j,
-						unit, g,
-						p.sum)
+						unit, g, p.sum)
 				}
 				if math.Abs(g) > c[i]*math.Abs(free[j])*(1+0x1p-51) || g*free[j] < 0 {
 					t.Fatalf("row %d, parameter %d: AddGrad with unit %g adds %v, more than its weight %v × the derivative %v: "+
 						"truncate toward zero, never away from it (kern.Coef), so that a clipped row stays within its bound", i, j, unit,
-						g, c[i],
-						free[j])
+						g, c[i], free[j])
 				}
 				sums[j].Add(sums[j], big.NewFloat(g))
 			}
@@ -463,8 +460,7 @@ func TestExact(t *testing.T) {
 			if want[j], acc = s.Float64(); acc != big.Exact {
 				t.Fatalf("parameter %d: the sum of %d rows with unit %g, %v, does not fit the 53 bits of a float64. A "+
 					"coefficient of a row may be 2²² units at most: state a Lipschitz bound in Facts, or +Inf for it and for Smooth "+
-					"if there is none", j, n, unit,
-					s)
+					"if there is none", j, n, unit, s)
 			}
 		}
 
@@ -606,9 +602,8 @@ func TestFacts(t *testing.T) {
 				t.Helper()
 				if !(got <= bound+slack) {
 					t.Fatalf("row %d: %s is %v, %.3g above what Facts().%s allows, %v. State a bound that holds for every w and "+
-						"every row of norm up to NormBound, or +Inf if there is none: the noise is scaled by it", i, what, got,
-						got-bound, field,
-						bound)
+						"every row of norm up to NormBound, or +Inf if there is none: the noise is scaled by it", i, what, got, got-bound,
+						field, bound)
 				}
 			}
 			above("Lipschitz", modeltest.Norm(m, 2), f.Lipschitz, 1e-12*f.Lipschitz, "‖∇ℓ(w)‖")
@@ -636,8 +631,7 @@ func sameFacts(t *testing.T, where string, m model.Model, want model.Facts) {
 	for i := range is.NumField() {
 		if a, b := is.Field(i).Interface(), says.Field(i).Interface(); a != b {
 			t.Errorf("%s: Facts().%s is %v, %s says %v; correct the one that does not follow from the formula of the loss",
-				m.Name(),
-				is.Type().Field(i).Name, a, where, b)
+				m.Name(), is.Type().Field(i).Name, a, where, b)
 		}
 	}
 }
@@ -742,8 +736,7 @@ func TestOneMargin(t *testing.T) {
 				m.Eval([]float64{z}, whole(b), new(model.Workspace)).AddGrad(slope, []float64{1}, 0)
 				if !(slope[0]*sign >= 0 && slope[0]*sign <= f.Lipschitz) {
 					wrong = fmt.Sprintf("for label %d the slope at margin %v is %v; it is from 0 to %v (Facts().Lipschitz) times %v",
-						y, z, slope[0],
-						f.Lipschitz, sign)
+						y, z, slope[0], f.Lipschitz, sign)
 				}
 			}
 		}

@@ -79,8 +79,7 @@ func TestClassWeights(t *testing.T) {
 		for j := range sum {
 			if math.Abs(sum[j]-wantSum[j]) > 1e-12*n {
 				t.Errorf("%s: with class weights AddGrad gives parameter %d %v; that without, each row times its weight over the "+
-					"largest, is %v",
-					name, j, sum[j], wantSum[j])
+					"largest, is %v", name, j, sum[j], wantSum[j])
 			}
 		}
 		for i := range out {

@@ -39,8 +39,7 @@ func TestNetworks(t *testing.T) {
 			job, out := begin(t, dir, e.Name+fmt.Sprint(len(more)), fmt.Sprintf("method: {name: %s, steps: 9%s}", e.Name, more), over...)
 			if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
 				t.Fatalf("method %s%s does not train a network: %v; it says that it does by Networks in its Entry, "+
-					"method/registry.go", e.Name,
-					more, err)
+					"method/registry.go", e.Name, more, err)
 			}
 			found, err := Verify(t.Context(), out, l)
 			if err != nil {

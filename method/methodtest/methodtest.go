@@ -499,8 +499,8 @@ func fit(t *testing.T, m method.Method, facts oracle.Public, terms method.Terms)
 	if err != nil {
 		t.Fatalf("Configure refuses %d rows of %d features under %v and the budget %v: %v. A method that needs another "+
 			"relation, a δ, no budget or the squared loss begins its refusal with privacy.adjacency:, privacy.delta:, "+
-			"privacy.epsilon: or model.name:, and the suite gives it that", facts.Rows, facts.Dim, facts.Adjacency,
-			terms.Budget, err)
+			"privacy.epsilon: or model.name:, and the suite gives it that", facts.Rows, facts.Dim, facts.Adjacency, terms.Budget,
+			err)
 	}
 	return fitted
 }
@@ -616,8 +616,7 @@ func checkBreak(t *testing.T, m method.Method, s setting) {
 	})
 	if bought >= 0 && len(o.Record) != bought || after > 0 {
 		t.Errorf("the caller stopped, and Run charged %d batches more and yielded %d steps more; return when yield returns "+
-			"false",
-			len(o.Record)-bought, after)
+			"false", len(o.Record)-bought, after)
 	}
 }
 

@@ -339,8 +339,8 @@ func TestAudit(t *testing.T) {
 		switch got := audit.Epsilon(p, q, 1_000_000, c.labels, c.delta, auditFailure); {
 		case got > c.claim:
 			t.Errorf("%s: outcomes on two neighbors prove that it costs ε ≥ %.4f, %.4f more than its Event claims. It draws "+
-				"less noise than it says, or Event is wrong: noise is scaled by the sensitivity, rounded up (R8, R15)", c.name,
-				got, got-c.claim)
+				"less noise than it says, or Event is wrong: noise is scaled by the sensitivity, rounded up (R8, R15)", c.name, got,
+				got-c.claim)
 		case got < c.nearly*c.claim:
 			t.Errorf("%s: the audit finds ε ≥ %.4f only, of the %.4f that its Event claims; it must find %.0f %%, or it would "+
 				"not see a smaller fault. Choose neighbors in TestAudit, privacy/mech/audit_test.go, that differ as much as they "+

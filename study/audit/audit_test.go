@@ -222,8 +222,7 @@ func TestAllMethods(t *testing.T) {
 		attacks[r.Attack]++
 		if r.Refuted() || !(r.Bound >= 0) {
 			t.Errorf("method %s: the audit by %s refutes its claim of ε = %v: it costs at least %v (of any mechanism %v)",
-				r.Method, r.Attack,
-				allEpsilon, r.Bound, r.Plain)
+				r.Method, r.Attack, allEpsilon, r.Bound, r.Plain)
 		}
 	})
 	if err != nil {

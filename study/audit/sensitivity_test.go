@@ -74,8 +74,7 @@ func TestSensitivities(t *testing.T) {
 	}
 	if len(models) != len(model.Names()) {
 		t.Errorf("of the models %v only %v were compared: a model whose Entry.Small no method takes is missing",
-			model.Names(),
-			slices.Sorted(maps.Keys(models)))
+			model.Names(), slices.Sorted(maps.Keys(models)))
 	}
 	t.Logf("%d pairs", pairs)
 }

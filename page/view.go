@@ -55,7 +55,7 @@ var (
 // functions are what the template formats by.
 var functions = template.FuncMap{
 	"number": func(v any) string { return number(float(v)) }, "upward": func(v any) string { return upward(float(v)) },
-	"exact": exact, "integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn,
+	"exact": func(v any) string { return exact(float(v)) }, "integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn,
 	"atMost": chart.AtMost, "share": shareAtMost, "proven": proven, "moment": moment,
 	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
 	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[earlier(all):] },

@@ -39,9 +39,9 @@ func (r *Record) claim(info *runlog.Info) {
 		CenterShare: centerShare(info), GDP: info.GDP, Theorems: []Theorem{}}
 	g.Factor, g.Guess = Bound(math.Exp(b.Epsilon)), guess(b)
 	if b.Delta > 0 {
-		g.DeltaOdds = 1 / b.Delta
+		g.DeltaOdds = Bound(1 / b.Delta)
 	}
-	g.Pair = Pair{2 * b.Epsilon, Bound(b.Delta * (1 + math.Exp(b.Epsilon)))}
+	g.Pair = Pair{Bound(2 * b.Epsilon), Bound(b.Delta * (1 + math.Exp(b.Epsilon)))}
 	for _, prior := range []float64{0.01, 0.1, 0.5, 0.9} {
 		g.Beliefs = append(g.Beliefs, Belief{prior, posterior(prior, b.Epsilon)})
 	}
@@ -92,7 +92,10 @@ func centerShare(i *runlog.Info) float64 {
 		return 0
 	}
 	mean, all := 1/(config.CenterNoise*config.CenterNoise), float64(i.MaxSteps)/(i.NoiseMultiplier*i.NoiseMultiplier)
-	return mean / (mean + all)
+	if share := mean / (mean + all); finite(share) {
+		return share
+	}
+	return 1 // it took nearly all
 }
 
 // Prove recomputes the guarantee from the plan, and its cost so far from the events of the log.

@@ -1,10 +1,12 @@
 package record
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The noise shown is the plan's, not the one that a file names.
@@ -39,6 +41,16 @@ func TestPosteriorAndGuess(t *testing.T) {
 		}
 		if got := guess(privacy.Budget{Epsilon: epsilon, Delta: delta}); math.Abs(got-best) > 1e-4 {
 			t.Errorf("guess at ε = %v is %v, by search %v", epsilon, got, best)
+		}
+	}
+}
+
+// A record of any budget has a JSON form: infinite numbers are null.
+func TestExtremes(t *testing.T) {
+	for _, b := range []privacy.Budget{{Epsilon: 1e308, Delta: 5e-324, Adjacency: privacy.AddRemove}, {Epsilon: 5e-324, Delta: 0.999, Adjacency: privacy.ReplaceOne}} {
+		info := &runlog.Info{Budget: b, MaxSteps: 1, Config: json.RawMessage(`{"center_noise":1e-200}`)}
+		if _, err := json.Marshal(Of(info, nil)); err != nil {
+			t.Errorf("%+v: %v", b, err)
 		}
 	}
 }

@@ -128,7 +128,7 @@ type Guarantee struct {
 
 	// What follows from ε and δ by arithmetic.
 	Factor    Bound    `json:"factor" unit:"1"`                // e^ε; null: too large for a number
-	DeltaOdds float64  `json:"delta_odds,omitempty" unit:"1"`  // δ is one in so many
+	DeltaOdds Bound    `json:"delta_odds,omitempty" unit:"1"`  // δ is one in so many
 	Pair      Pair     `json:"two_records"`                    // the guarantee of somebody with two records
 	Guess     float64  `json:"guess" unit:"share of attempts"` // the most often that an attacker is right, by ε and δ
 	Beliefs   []Belief `json:"beliefs"`                        // of an attacker, before and at most after
@@ -148,8 +148,8 @@ type Guarantee struct {
 
 // Pair is what is left of a guarantee for somebody with two records.
 type Pair struct {
-	Epsilon float64 `json:"epsilon" unit:"ε"`
-	Delta   Bound   `json:"delta" unit:"δ"`
+	Epsilon Bound `json:"epsilon" unit:"ε"`
+	Delta   Bound `json:"delta" unit:"δ"`
 }
 
 // Gaussian is a bound by Gaussian differential privacy, rounded up.

@@ -44,6 +44,7 @@ import (
 	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
@@ -523,7 +524,14 @@ func readRun(dir string, r *rand.Rand) error {
 	ctx := context.Background()
 	switch r.IntN(8) {
 	case 0:
-		_, err := page.Build(dir)
+		known, err := record.Read(dir, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := json.Marshal(known); err != nil {
+			panic(err) // every record has a JSON form
+		}
+		_, err = page.Render(known)
 		return err
 	case 1:
 		f := runlog.Follow(dir)

@@ -19,8 +19,6 @@ import (
 // auditFlags are the flags of `sotto audit` that are no field of a spec.
 type auditFlags struct {
 	audit.Setup
-	all           bool
-	methods       []string
 	out           string
 	asJSON, quiet bool
 }
@@ -38,13 +36,12 @@ is a lower bound on ε, with 95 % confidence. It also tests the noise itself and
 
 --canaries N audits in one run with N such records beside all rows. --on-data does so on the spec's own rows, and its releases are
 an access that is not charged. --runs N runs the method N times on each of two neighboring tables: for small tables, and for
-methods without noisy gradients. --all also tests how far a record moves each method's sums, with every model that it supports.
+methods without noisy gradients.
 --plant NAME plants a fault, to see that it is found. No trained model is kept.
 docs/how-to/audit.md says what the bounds rest on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
   sotto audit examples/clinic/sotto.yaml --plant noise
-  sotto audit examples/clinic/sotto.yaml --method majority --runs 2000
-  sotto audit --all`,
+  sotto audit examples/clinic/sotto.yaml --method majority --runs 2000`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			f := c.Flags()
@@ -65,15 +62,8 @@ docs/how-to/audit.md says what the bounds rest on.`,
 				return usageError("--runs: found %d; write a whole number of 16 or more", o.Runs)
 			case f.Changed("canaries") && f.Changed("runs"):
 				return usageError("--canaries: found --runs beside it; give one of them")
-			case o.Fault != "" && (o.OnData || o.all || f.Changed("runs")):
-				return usageError("--plant: found --on-data, --all or --runs beside it; use it in an audit of a spec with canaries, on synthetic rows")
-			case len(o.methods) > 0 && !o.all:
-				return usageError("--methods: found it without --all; give --method for a spec")
-			case o.all && len(args) > 0:
-				return usageError("--all: found a spec beside it; give one of them")
-			}
-			if o.all {
-				return auditAll(c, o)
+			case o.Fault != "" && (o.OnData || f.Changed("runs")):
+				return usageError("--plant: found --on-data or --runs beside it; use it in an audit of a spec with canaries, on synthetic rows")
 			}
 			spec, err := specOf(c, args, "out")
 			if err != nil {
@@ -89,8 +79,6 @@ docs/how-to/audit.md says what the bounds rest on.`,
 		"audit in one run with this many synthetic records beside the rows (with --on-data: by the claim)")
 	f.IntVar(&o.Runs, "runs", 0, "audit in this many runs on each of two tables")
 	f.StringVar(&plant, "plant", "", "plant a fault, which the audit should find: "+audit.FaultNames())
-	f.BoolVar(&o.all, "all", false, "audit every method, on small synthetic tables")
-	f.StringSliceVar(&o.methods, "methods", nil, "with --all: these methods, separated by commas (default all)")
 	f.BoolVar(&o.OnData, "on-data", false, "audit on the spec's own rows: an access that is not private")
 	f.BoolVar(&o.Unprotected, "unprotected", false, "with --on-data: these rows need no protection")
 	f.BoolVar(&o.Void, "void", false, "with --on-data: "+voids)
@@ -104,32 +92,6 @@ docs/how-to/audit.md says what the bounds rest on.`,
 // refuted is the error of an audit that found a fault.
 func refuted(what string, alarms []string) error {
 	return fmt.Errorf("%s is refuted: the run is not what it claims (%s)", what, strings.Join(alarms, "; "))
-}
-
-func auditAll(c *cobra.Command, o auditFlags) error {
-	w := c.OutOrStdout()
-	var found error
-	var all []*audit.Result
-	err := audit.All(c.Context(), o.methods, o.Options, func(r *audit.Result) {
-		if r.Refuted() {
-			found = refuted("the claim of "+r.Method, r.Alarms)
-		}
-		if all = append(all, r); o.asJSON || o.quiet {
-			return
-		}
-		fmt.Fprintf(w, "%-12s ε ≥ %.3f of %.4g, %v, in %s", r.Method, r.Bound, r.Epsilon, r.Adjacency, r.Attack)
-		if s := r.Sensitivity; s.Missing == "" {
-			fmt.Fprintf(w, "; a record moved sums by at most %.3f of the bound, in %d pairs of tables", s.Most, s.Pairs)
-		}
-		fmt.Fprintln(w)
-	})
-	if err == nil && o.asJSON {
-		err = writeJSON(w, all)
-	}
-	if err == nil {
-		err = found
-	}
-	return err
 }
 
 func auditSpec(c *cobra.Command, spec *run.Spec, o auditFlags) error {

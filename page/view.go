@@ -54,12 +54,13 @@ var (
 
 // functions are what the template formats by.
 var functions = template.FuncMap{
-	"number": func(v any) string { return number(float(v)) }, "upward": func(v any) string { return upward(float(v)) },
-	"exact": func(v any) string { return exact(float(v)) }, "integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn,
-	"atMost": chart.AtMost, "share": shareAtMost, "proven": proven, "moment": moment,
+	"number":  func(v any) string { return number(float(v)) },
+	"upward":  func(v any) string { return upward(float(v)) },
+	"exact":   func(v any) string { return exact(float(v)) },
+	"integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn, "atMost": chart.AtMost,
+	"share": shareAtMost, "proven": proven, "moment": moment, "earlier": earlier, "accesses": accesses,
 	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
 	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[earlier(all):] },
-	"earlier":  earlier, "accesses": accesses,
 }
 
 // float is a number of a record.

@@ -229,7 +229,7 @@ var dataReaders = []string{"data", "data/source", "model", "data/datatest", "ora
 var assembles = map[string][]string{
 	"New":      {"run/trainer.go"},
 	"Config":   {"run/trainer.go"},
-	"NewLocal": {"study/audit/audit.go", "study/audit/crafted.go", "study/audit/sensitivity.go", "run/shards/worker.go"},
+	"NewLocal": {"study/audit/audit.go", "study/audit/crafted.go", "run/shards/worker.go"},
 }
 
 // audits says which file may use package study/audit, whose canaries and planted faults nothing that trains for use may reach;

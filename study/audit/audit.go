@@ -62,8 +62,6 @@ type Result struct {
 	Scale   *[2]float64 `json:"noise_between,omitempty"` // times what is charged, with the same confidence
 	Tests   []Test      `json:"tests,omitempty"`
 
-	Sensitivity *Sensitivities `json:"sensitivity,omitempty"` // of All
-
 	Fault  Fault    `json:"planted,omitempty"`
 	Alarms []string `json:"alarms,omitempty"` // at Level, over all tests together
 }
@@ -101,20 +99,11 @@ type Options struct {
 	Workers  int
 	Fault    Fault // planted; on synthetic tables only
 
-	level float64 // of alarms; 0: Level
-	runs  int     // of crafted canaries; 0: enough
-	quick bool    // looks for alarms, not for a bound
+	runs  int  // of crafted canaries; 0: enough
+	quick bool // looks for alarms, not for a bound
 
 	deed method.Method                                   // runs instead of the job's method: a planted fault
 	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
-}
-
-// alarms is the level of all tests together.
-func (o *Options) alarms() float64 {
-	if o.level > 0 {
-		return o.level
-	}
-	return Level
 }
 
 // One audits a job in one run, on a table with as many rows as Rows returns.
@@ -163,7 +152,7 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 	if _, r.Plain, err = plain(r.Delta).least(g.refutes(Failure), r.Delta); err != nil {
 		return nil, err
 	}
-	alarm := g.refutes(opt.alarms() / 2) // of each of two tests
+	alarm := g.refutes(Level / 2) // of each of two tests
 	if alarm(curve(loss)) {
 		r.alarm("canaries")
 	}

@@ -306,9 +306,9 @@ func (c *crafting) conclude(claim family, loss account.Loss) error {
 	if c.stops {
 		c.in, c.out, c.other = c.one, c.zero, true
 	}
-	level := c.opt.alarms() / tests
+	level := Level / tests
 	if c.parts != nil {
-		if level = c.opt.alarms() / (tests + 1); c.parts.cross(level) {
+		if level = Level / (tests + 1); c.parts.cross(level) {
 			r.alarm("canaries in the other part")
 		}
 	}
@@ -396,3 +396,6 @@ func (w *drawing) tests() []Test {
 	}
 	return t
 }
+
+// uniform is a number between 0 and 1.
+func uniform(coins *noise.Source) float64 { return (float64(coins.Uint64()>>11) + 0.5) * 0x1p-53 }

@@ -77,7 +77,7 @@ func Many(ctx context.Context, job *run.Job, table *data.Table, runs int, opt Op
 			return score(f)
 		}
 	}
-	found := audit.Epsilons(law(with), law(without), runs-pilot, labels, r.Delta, Failure, opt.alarms())
+	found := audit.Epsilons(law(with), law(without), runs-pilot, labels, r.Delta, Failure, Level)
 	if r.Bound, r.Plain = found[0], found[0]; found[1] > r.Epsilon {
 		r.alarm("outputs")
 	}

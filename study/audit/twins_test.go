@@ -272,9 +272,6 @@ func (t *twins) draw(ctx context.Context, seed uint64, sampled bool) error {
 // below is a number from 0 to n − 1.
 func (t *twins) below(n int) int { return int(t.coins.Below(uint64(n))) }
 
-// uniform is a number between 0 and 1.
-func uniform(coins *noise.Source) float64 { return (float64(coins.Uint64()>>11) + 0.5) * 0x1p-53 }
-
 // images are random ones, or of one color with another point.
 func (t *twins) images(n int) *data.Table {
 	images, labels := make([][]byte, n), make([]float32, n)

@@ -59,26 +59,20 @@ func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
 // unclaimed are the methods that claim nothing, and why.
 var unclaimed = map[string]string{"optimum": "it has no privacy"}
 
-// allEpsilon is the ε that the methods claim in All.
+// allEpsilon is the ε that the methods claim.
 const allEpsilon = 4
 
-// An extent is the size of what All runs.
+// An extent is the size of what is run.
 type extent struct {
 	rows, features int // declared, for canaries
 	few, narrow    int // rows and features of many runs: one record is much
 	runs           int
-	tables         int // of each model, in the test of sensitivities
 }
 
-var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600, tables: 4}
+var whole = extent{rows: 12000, features: 120, few: 12, narrow: 2, runs: 600}
 
-// All audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries those
-// that ask for gradients, in many runs the others; and it tests how far records move their sums. It calls done with
-// each result. The level of alarms is of all together.
-func All(ctx context.Context, names []string, opt Options, done func(*Result)) error {
-	return whole.all(ctx, names, opt, done)
-}
-
+// all audits each of the named methods, or all of the registry, on small synthetic tables: with crafted canaries those
+// that ask for gradients, in many runs the others. It calls done with each result.
 func (x extent) all(ctx context.Context, names []string, opt Options, done func(*Result)) error {
 	if len(names) == 0 {
 		for _, e := range method.Registry() {
@@ -87,23 +81,11 @@ func (x extent) all(ctx context.Context, names []string, opt Options, done func(
 			}
 		}
 	}
-	opt.level = opt.alarms() / float64(len(names))
 	for _, name := range names {
-		if why := unclaimed[name]; why != "" {
-			return &run.InputError{Where: "--methods", Err: fmt.Errorf("found %s, which is not audited: %s", name, why)}
-		}
 		r, err := x.either(ctx, name, opt)
 		if err != nil {
 			return fmt.Errorf("method %s: %w", name, err)
 		}
-		entry, err := method.Lookup(name)
-		if err != nil {
-			return err
-		}
-		if r.Sensitivity, err = sense(ctx, name, entry.Method, x.tables, opt); err != nil {
-			return err
-		}
-		r.Alarms = append(r.Alarms, r.Sensitivity.Alarms...)
 		done(r)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -21,6 +22,7 @@ import (
 // rows that occur once tell. Refusing an honest split has a chance of 2e-9 for each. Seeded; -v prints the shares for
 // docs/explanation/privacy.md.
 func TestTwins(t *testing.T) {
+	race.Skip(t)
 	const draws, n = 200, 2000
 	rnd := rand.New(rand.NewPCG(21, 3))
 	of := func(rows []uint64) *hashes { return &hashes{rows: rows, n: len(rows)} }
@@ -74,6 +76,7 @@ func TestTwins(t *testing.T) {
 
 // An honest random split of a public table is admitted, and its training rows with a row more, or half of them, are refused.
 func TestTwinsOfTables(t *testing.T) {
+	race.Skip(t)
 	dir := needs.Data(t)
 	rnd := rand.New(rand.NewPCG(21, 4))
 	for name, c := range map[string]struct{ schema, file string }{
@@ -116,6 +119,7 @@ func TestTwinsOfTables(t *testing.T) {
 // again is no more of it. The key is random: a part has about 20 of the sketch's 1,024 rows, so the first is refused with a chance of
 // 1e-9, and five are scored with one of 1e-7.
 func TestParts(t *testing.T) {
+	race.Skip(t)
 	w := newWorld(t)
 	w.charge("clinic", w.file("patients.csv", rows(0, 4000)), "paid")
 	first, scored := false, 0

@@ -3,10 +3,13 @@ package data
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // Pieces are zero, begin on a line, and share nothing, whatever their sizes.
 func TestArena(t *testing.T) {
+	race.Skip(t)
 	var r Arena
 	type piece struct {
 		x []float32

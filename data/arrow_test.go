@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/race"
 )
 
 const arrowFiles = "source/testdata/arrow"
@@ -76,6 +77,7 @@ func TestFeather1(t *testing.T) {
 
 // TestDamagedArrow: no byte that is damaged makes a panic, or an error that is none of the input.
 func TestDamagedArrow(t *testing.T) {
+	race.Skip(t)
 	s := mustParse(t, small)
 	path := filepath.Join(t.TempDir(), "a")
 	for name, step := range map[string]int{"few.arrow": 5, "delta.arrows": 97, "polars.arrow": 231, "few-lz4.arrows": 5, "zstd.arrow": 2011, "polars-zstd.arrow": 1009} {
@@ -116,6 +118,7 @@ func FuzzArrow(f *testing.F) {
 
 // TestArrowNumbersAreNotBelieved: any number of rows, bytes or values in the metadata that is made huge costs no memory.
 func TestArrowNumbersAreNotBelieved(t *testing.T) {
+	race.Skip(t)
 	s := mustParse(t, small)
 	path := filepath.Join(t.TempDir(), "a")
 	var before, after runtime.MemStats

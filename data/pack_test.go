@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -398,6 +399,7 @@ func TestPackForged(t *testing.T) {
 
 // TestSynthPacked: written directly, the table is the one that the text packs to.
 func TestSynthPacked(t *testing.T) {
+	race.Skip(t)
 	for name, src := range map[string]string{"csv": small, "units": unitSmall, "libsvm": strings.Replace(svm, "features: 5", "features: 50", 1),
 		"number": strings.Replace(small, `classes: ["no", "yes"], strip: "."`, "min: 50, max: 80", 1)} {
 		t.Run(name, func(t *testing.T) {

@@ -11,11 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // TestBytes: a file of images as bytes has the rows of the table of numbers, up to a step of the center, within the bounds
 // that both promise.
 func TestBytes(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for _, change := range []string{"", "row_scaling: scale", "row_scaling: project", "intercept: false"} {
 		text := pictures

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -450,6 +451,7 @@ func drawRows(t *rapid.T) []string {
 // TestRowsAlone: a row encodes the same alone, among others and in another
 // order, whatever the others are (R14), and gzip changes nothing.
 func TestRowsAlone(t *testing.T) {
+	race.Skip(t)
 	s := mustParse(t, strings.Replace(small, "rows: 100", "on_bad_row: drop", 1))
 	const header = "age,colour,id,gain,sick\n"
 	path := filepath.Join(t.TempDir(), "f")

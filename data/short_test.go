@@ -17,6 +17,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // drawn is a dense table in memory with rows within the bound, many of them with few values that count.
@@ -93,6 +94,7 @@ func TestShorten(t *testing.T) {
 
 // TestPackShort: a packed table of 16-bit numbers is the table shortened, as 16-bit numbers or as float32.
 func TestPackShort(t *testing.T) {
+	race.Skip(t)
 	for name, c := range map[string]struct{ schema, content string }{
 		"dense":   {small, smallRows(3*BlockRows + 17)},
 		"l1":      {"norm: l1\n" + small, smallRows(100)},

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -168,6 +169,7 @@ func utf16Of(s string) []byte {
 // TestBombsStop: files of some kilobytes that unfold to 10 MB without a row. Reading asks at least once for each
 // megabyte whether to go on, and ends where it is told.
 func TestBombsStop(t *testing.T) {
+	race.Skip(t)
 	const size = 10 << 20
 	dir := t.TempDir()
 	fill := func(s string) []byte { return bytes.Repeat([]byte(s), size/len(s)) }

@@ -7,9 +7,12 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 func TestSynth(t *testing.T) {
+	race.Skip(t)
 	for name, src := range map[string]string{
 		"csv":     small,
 		"plain":   strings.Replace(small, "rows: 100", "intercept: false\nrow_scaling: project", 1),

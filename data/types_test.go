@@ -10,11 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // TestStoredTypes reads a column of each type through each way that has it: the tables that pyarrow 26, pandas 3.1 and polars 2.1
 // wrote with testdata/column_types.py. The rows are those of the CSV, bit for bit, or the type is refused, in the same words.
 func TestStoredTypes(t *testing.T) {
+	race.Skip(t)
 	const dir = "source/testdata/types"
 	csv, err := os.ReadFile(filepath.Join(dir, "types.csv"))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"pgregory.net/rapid"
@@ -212,6 +213,7 @@ func TestFilterBudgetChanges(t *testing.T) {
 // Random operations under a filter against a model that adds whole numbers: a batch
 // is a thousandth of the budget.
 func TestFilterAgainstAModel(t *testing.T) {
+	race.Skip(t)
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		reopen := func() *Ledger {

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
 // The ledger admits as many runs as the forecast said and no more, in each currency, after a run of another kind, which holds its
 // plan, and one that has settled for half of it.
 func TestForecastIsWhatTheLedgerAdmits(t *testing.T) {
+	race.Skip(t)
 	ctx := t.Context()
 	for _, plan := range []privacy.Event{
 		privacy.Repeated{Count: 60, Of: privacy.Gaussian{Sigma: 100}},

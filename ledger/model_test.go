@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -31,6 +32,7 @@ type modelDataset struct {
 // Random operations, with reopening among them, against a model that fits on a
 // screen: the same ones are admitted, and the sums agree.
 func TestAgainstAModel(t *testing.T) {
+	race.Skip(t)
 	onEach(t, func(t *testing.T, where string) {
 		ctx := t.Context()
 		reopen := func() *Ledger {

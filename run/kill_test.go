@@ -165,6 +165,7 @@ const never = math.MaxInt64 // to wait before a kill
 // A seeded run that is killed at any moment and resumed, again and again, ends
 // bit-equal to an unbroken one, whether it keeps all releases or saves states.
 func TestKilledSeededRunEndsAsUnbroken(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	t.Run("all", func(t *testing.T) { killedSeeded(t, 0, "") })
 	t.Run("states", func(t *testing.T) { killedSeeded(t, 150, "") })
@@ -574,6 +575,7 @@ func (r refuses) OpenFile(name string, flag int, mode fs.FileMode) (vfs.File, er
 
 // A pending token that cannot be read may be the current one: nothing may be written over it.
 func TestUnreadableToken(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	out := stopped(t, t.TempDir(), poisson(4))
 	path := filepath.Join(out, runlog.TokenFile) + pending

@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 	"github.com/sottodp/sotto/schema/schematest"
 )
@@ -113,6 +114,7 @@ func noise(n int) []byte {
 
 // TestTables: an object is the table that the file is, with its content mark, whatever its form.
 func TestTables(t *testing.T) {
+	race.Skip(t)
 	st := newStore(t)
 	s, err := schema.Parse("schema.yaml", []byte(strings.Replace(schematest.Small, "rows: 100", "rows: 100000", 1)))
 	if err != nil {

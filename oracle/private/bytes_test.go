@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/model/modeltest"
@@ -144,6 +145,7 @@ func (p *pictures) sum(t testing.TB, rows []picture, w []float64, rule clip.Rule
 // TestByteRowIsWithinTheBound: what one record adds is, for each class, a whole number times the whole-number row that
 // its bytes say, and its norm, in exact arithmetic, is at most the bound of the rule.
 func TestByteRowIsWithinTheBound(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(43, 1))
 	const byStep = 1 / data.ByteStep
 	worst := 0.0
@@ -191,6 +193,7 @@ func TestByteRowIsWithinTheBound(t *testing.T) {
 
 // TestSensitivityOfBytes: sums over neighboring tables differ by at most the sensitivity that the noise is scaled to.
 func TestSensitivityOfBytes(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(43, 2))
 	worst := 0.0
 	for range 600 {

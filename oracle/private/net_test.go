@@ -194,6 +194,7 @@ func newModel(t *testing.T, name string, o model.Options) model.Model {
 
 // Sums over neighbors differ by at most the sensitivity, and do not depend on order, form or workers.
 func TestNetworkNeighbors(t *testing.T) {
+	race.Skip(t)
 	rapid.Check(t, func(t *rapid.T) {
 		m, w, rule, rows := drawNetwork(t)
 		var grid float64
@@ -222,6 +223,7 @@ func TestNetworkNeighbors(t *testing.T) {
 
 // The sum is that of rows clipped one by one.
 func TestNetworkSumEqualsMicroBatch(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(3, 1))
 	rows := randomRows(rnd, 700, 9)
 	tab := table(rows, 2, false)
@@ -336,6 +338,7 @@ func TestNetworkTinyErrors(t *testing.T) {
 // With per-layer clipping the sum is that of rows whose layers are clipped one by one, to C/√L each, and a rule for other
 // layers than the model's is refused before anything is charged.
 func TestPerLayerSumEqualsBruteForce(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(5, 1))
 	rows := randomRows(rnd, 300, 9)
 	tab := table(rows, 2, false)
@@ -391,6 +394,7 @@ func TestPerLayerSumEqualsBruteForce(t *testing.T) {
 
 // A search along a line sums what the rows' losses fall by, also where margins are not linear in w: the same counts as row by row.
 func TestNetworkDecreases(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(6, 1))
 	rows := randomRows(rnd, 700, 9)
 	tab := table(rows, 2, false)

@@ -139,6 +139,7 @@ func TestScoresAreExact(t *testing.T) {
 // its rate is made of, no two of them apart by more than twice that, or where all are said to move in one
 // direction by more than once; and some do by all of it.
 func TestSensitivityOfChoices(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(22, 1))
 	type kind struct {
 		adj   privacy.Adjacency

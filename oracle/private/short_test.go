@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -106,6 +107,7 @@ func (p *shortRows) sum(t testing.TB, tab *data.Table, w []float64, rule clip.Ru
 // TestShortRowIsWithinTheBound: what one record adds is, for each class, a whole number times its row of 16-bit numbers, and its
 // norm, in exact arithmetic, is at most the bound of the rule.
 func TestShortRowIsWithinTheBound(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(50, 1))
 	worst, large := 0.0, 0
 	for range 6000 {
@@ -153,6 +155,7 @@ func TestShortRowIsWithinTheBound(t *testing.T) {
 // TestSensitivityOfShorts: sums over neighboring tables differ by at most the sensitivity that the noise is scaled to, of units of
 // several rows, too.
 func TestSensitivityOfShorts(t *testing.T) {
+	race.Skip(t)
 	rnd := rand.New(rand.NewPCG(50, 2))
 	worst := 0.0
 	for round := range 600 {

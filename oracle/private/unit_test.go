@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/lbfgs"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
@@ -206,6 +207,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // TestUnitIsWithinTheBound: of every kind of query, the rows of a unit together add to the exact sum no more than one row may, whatever they are and however many;
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
+	race.Skip(t)
 	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "scores", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0

@@ -56,6 +56,7 @@ func sides(points []atom, epsilon float64) (removed, added float64) {
 // Much noise makes a fine grid, on which a sum of terms and one term are far apart. The points in between take no memory: M is
 // nearly normal around 1, of variance shift²/b.
 func TestAllocationOfMuchNoise(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	for _, batches := range []int{7, 1000} {
 		points := meanOfTerms(batches, 1e-6)

@@ -3,6 +3,7 @@ package account
 import (
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -36,6 +37,7 @@ func (s cliff) top() float64                       { return s.end }
 
 // The work of a bracket is bounded, whatever the composition.
 func TestC3BracketEnds(t *testing.T) {
+	race.Skip(t)
 	e := privacy.PoissonSampled{Rate: 0.1, Of: privacy.Gaussian{Sigma: 5}}
 	lower, upper, err := PLD{}.Bracket(privacy.Repeated{Count: 1, Of: e}, privacy.AddRemove, 1e-30)
 	if err != nil || !(lower >= 0 && lower <= upper) {

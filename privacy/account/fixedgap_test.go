@@ -3,12 +3,14 @@ package account
 import (
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
 // TestFixedGap measures by how much ε of samples of fixed size under replace-one is above what some neighbors certainly lose:
 // all records but one have the same answer, so that only that record moves the sum. PROOFS.md#pld-fixed.
 func TestFixedGap(t *testing.T) {
+	race.Skip(t)
 	const n = 100000
 	for _, c := range []struct {
 		m           int

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -117,6 +118,7 @@ func TestOnceForgets(t *testing.T) {
 // TestNear: what is composed with less effort, or for another δ, is above what the event certainly costs, and at most
 // little above the sharp figure.
 func TestNear(t *testing.T) {
+	race.Skip(t)
 	deltas := []float64{1e-7, 1e-6, 3e-6, 1e-3}
 	knots := []float64{1e-8, 1e-6, 1e-4}
 	for _, e := range asked() {

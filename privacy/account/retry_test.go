@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/privacy"
 	"pgregory.net/rapid"
 )
@@ -17,6 +18,7 @@ func retried(retries int, of privacy.Event) privacy.Event {
 
 // A plan with retries costs what its batches and so many more of the costliest cost, by each accountant.
 func TestRetries(t *testing.T) {
+	race.Skip(t)
 	g := func(sigma float64) privacy.Event { return privacy.Gaussian{Sigma: sigma} }
 	times := func(n int, e privacy.Event) privacy.Event { return privacy.Repeated{Count: n, Of: e} }
 	on := func(rate float64, e ...privacy.Event) privacy.Event {
@@ -270,6 +272,7 @@ func batchesDrawn(t *rapid.T) (plan privacy.Composed, batches []privacy.Event) {
 // Every run that makes each batch of its plan in order, and up to so many once more, is admitted, also when its charges are made again from its
 // record, and settles. Whatever else is charged, what is admitted costs no more than the plan.
 func TestPlanWithRetries(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,6 +18,7 @@ func onPoisson(q, presence, replacement float64, steps int) privacy.Event {
 // TestSumTable holds PLD to soundness.md, "Poisson, replace-one", and to what dp_accounting 0.6 says of the same pair
 // (from_gaussian_mechanism, REPLACE_ONE, interval 1e-4): its optimistic bound by privacy buckets, its pessimistic one by connect-the-dots.
 func TestSumTable(t *testing.T) {
+	race.Skip(t)
 	for _, c := range []struct {
 		q, sigma          float64
 		steps             int
@@ -153,6 +154,7 @@ func profile(p pldPart, gamma float64) float64 {
 // TestSumInTwoDimensions: no two records whose answers are u and v, ‖u‖, ‖v‖ ≤ A and ‖u − v‖ ≤ R, have a profile above
 // the pair's, and opposed ones attain it. An integral over the plane, whose error is below 1e-4 of 1 + γ.
 func TestSumInTwoDimensions(t *testing.T) {
+	race.Skip(t)
 	const step, reach, wrong = 0.02, 6.0, 1e-4
 	draws := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,6 +246,7 @@ func TestSumDivergence(t *testing.T) {
 
 // TestSumMoves: sums on one batch, what costs more, and that the figure says what it rests on.
 func TestSumMoves(t *testing.T) {
+	race.Skip(t)
 	epsilon := func(a Accountant, of privacy.Event) float64 {
 		l := mustLossUnder(t, a, privacy.Repeated{Count: 300, Of: privacy.PoissonSampled{Rate: 0.02, Of: of}}, privacy.ReplaceOne)
 		named := false

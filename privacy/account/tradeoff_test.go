@@ -99,6 +99,7 @@ func TestTradeOffHoldsBetweenItsPoints(t *testing.T) {
 // TestTradeOffCurves: the bound by μ is nowhere below the plan's curve, the curve rises and is concave, and Regret is
 // what its definition says.
 func TestTradeOffCurves(t *testing.T) {
+	race.Skip(t)
 	for _, c := range plans {
 		f := tradeOff(t, c.a, c.e, c.adj, 1e-6)
 		worst := 0.0
@@ -172,6 +173,7 @@ func TestTradeOffExact(t *testing.T) {
 
 // TestTradeOffRefused: where no theorem gives μ there is none.
 func TestTradeOffRefused(t *testing.T) {
+	race.Skip(t)
 	for _, c := range []struct {
 		e     privacy.Event
 		delta float64
@@ -202,6 +204,7 @@ func TestTradeOffRefused(t *testing.T) {
 
 // TestTradeOffProperties: of random plans the bound holds, but for what two upper bounds of one δ differ by.
 func TestTradeOffProperties(t *testing.T) {
+	race.Skip(t)
 	for seed := range 30 {
 		e := anyPLD().Example(seed)
 		adj := []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne}[seed%2]

@@ -316,6 +316,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 
 // The command of the brief, on the raw files of Adult: one spec for every budget.
 func TestAdult(t *testing.T) {
+	race.Skip(t)
 	dir := needs.Data(t)
 	out := filepath.Join(t.TempDir(), "run")
 	c := sotto(t, "fit", "../examples/adult/sotto.yaml", "--data", filepath.Join(dir, "adult", "adult.data.gz"),

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // What is left of a command: its output, and all files by their paths.
@@ -163,6 +165,7 @@ func fields(text string) (all []string) {
 // them. Where the record does not move any release, all bytes are the same but marks of the content, which are keyed,
 // and what holds hashes of them. Not covered, and the same here: time.
 func TestNeighborsLeaveTheSameTraces(t *testing.T) {
+	race.Skip(t)
 	schema := func(rows int, more string) string {
 		return fmt.Sprintf("dataset: d\nrows: %d\nintercept: false\n%scolumns:\n  - {name: a, type: numeric, min: -1, max: 1, encode: linear}\n  - {name: b, type: numeric, min: -1, max: 1, encode: linear}\n"+
 			"  - {name: note, type: ignore}\n  - {name: y, type: label, classes: [\"0\", \"1\"]}\n", rows, more)

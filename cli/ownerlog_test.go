@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // A cluster is a coordinator and workers as processes on the loopback, each with an owner's log.
@@ -155,6 +157,7 @@ func must[T any](v T, err error) T {
 // TestOrResume: the command that began a run does nothing more when it is finished, continues it when its process was killed, and
 // is refused where the directory holds another spec's.
 func TestOrResume(t *testing.T) {
+	race.Skip(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sottodp/sotto/internal/race"
 )
 
 // No command shows the password of a URL, however it is written and wherever it is given, and no file keeps it.
 func TestPasswordsStayHidden(t *testing.T) {
+	race.Skip(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -166,6 +167,7 @@ func recordsOf(t interface{ Fatalf(string, ...any) }, path string, format *schem
 
 // TestLongRecords: a cell that no quote ends in 8 MiB spoils one line, whatever the size of the pieces.
 func TestLongRecords(t *testing.T) {
+	race.Skip(t)
 	path := filepath.Join(t.TempDir(), "f")
 	format := &schema.Format{Kind: schema.KindCSV, Delimiter: ",", Multiline: true}
 	const long = 1 << 16
@@ -197,6 +199,7 @@ func TestLongRecords(t *testing.T) {
 
 // TestCut: the pieces of a file are its lines, whatever their size.
 func TestCut(t *testing.T) {
+	race.Skip(t)
 	path := filepath.Join(t.TempDir(), "f")
 	check := func(t interface{ Fatalf(string, ...any) }, content string, size int) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -24,16 +24,6 @@ func (r *Record) check(what string, ok bool, detail string) {
 	r.Checks = append(r.Checks, Finding{What: what, Holds: ok, Detail: detail})
 }
 
-// Doubted reports whether something that was checked does not hold.
-func (r *Record) Doubted() bool {
-	for _, f := range append(list(r.Checks), r.Findings...) {
-		if !f.Holds {
-			return true
-		}
-	}
-	return false
-}
-
 // A Verdict is the result of a verification.
 type Verdict struct {
 	AgainstLedger bool      `json:"against_ledger"`

@@ -263,8 +263,8 @@ var crypto = map[string][]string{
 	"crypto/x509/pkix": {"gossip/transport"},
 	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
 	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"},
-	"crypto/ecdh":      {"gossip/mask", "oracle/remote"}, // the secrets of two owners; of a coordinator and a worker
-	"crypto/hkdf":      {"gossip/mask", "oracle/remote"},
+	"crypto/ecdh":      {"gossip/mask"}, // the secrets of two owners
+	"crypto/hkdf":      {"gossip/mask"},
 }
 
 // weakRandom says who may use math/rand and what of it, by package or file; nil

@@ -25,7 +25,6 @@ const (
 	askLeave  private.Kind = "leave"
 	askShared private.Kind = "shared" // which rows are on others, too
 	askUnits  private.Kind = "units"  // hashes of the units' ids: a page of them, by its number
-	askSeat   private.Kind = "seat"   // its part of the key of its masks, in a tree
 )
 
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
@@ -33,10 +32,8 @@ const (
 type question struct {
 	form
 	turn
-	// of askShared the sketches of all shards; of askSeat the coordinator's part of the key; for a tree, the number of its
-	// askSeat
-	more    []byte
-	vectors [][]float64 // parameters; of decreases a line and its steps
+	sketches []byte      // of all shards; of askShared alone
+	vectors  [][]float64 // parameters; of decreases a line and its steps
 }
 
 // A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep
@@ -237,12 +234,12 @@ func readTurn(b []byte) (t turn) {
 	return t
 }
 
-// append writes the question, whose form has that JSON: the JSON, the turn, more, and the vectors, each of them but the
-// turn with its length before it.
+// append writes the question, whose form has that JSON: the JSON, the turn, the sketches, and the vectors, each of them
+// but the turn with its length before it.
 func (q *question) append(dst, form []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(form)))
 	dst = q.turn.append(append(dst, form...))
-	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(q.more))), q.more...)
+	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(q.sketches))), q.sketches...)
 	for _, v := range q.vectors {
 		dst = binary.LittleEndian.AppendUint32(slices.Grow(dst, 4+8*len(v)), uint32(len(v)))
 		for _, x := range v {
@@ -256,9 +253,8 @@ var errQuestion = errors.New("remote: a question that is none")
 
 // A reader reads questions, each into the memory of the one before.
 type reader struct {
-	forms   formCache
-	q       question
-	vectors []byte // as they were written
+	forms formCache
+	q     question
 }
 
 func (r *reader) read(b []byte) (_ *question, err error) {
@@ -287,10 +283,9 @@ func (r *reader) read(b []byte) (_ *question, err error) {
 	}
 	q.turn, q.vectors = readTurn(b), q.vectors[:0]
 	b = b[turnSize:]
-	if q.more, err = part(1); err != nil {
+	if q.sketches, err = part(1); err != nil {
 		return nil, err
 	}
-	r.vectors = b
 	for len(b) > 0 {
 		p, err := part(8)
 		if err != nil {

@@ -55,16 +55,6 @@ type Shards struct {
 	questions [][]byte // the last ones, whose memory the next ones use
 	waits     []bool   // for an answer to them
 	text      []byte   // of a question, or of an answer
-	counted   []bool   // the sums of a shard, by the tree
-
-	tree    Gatherer // nil: there is none
-	tried   bool     // to plant it
-	seated  bool     // all shards have a mask, and the tree stands
-	seats   uint64   // the number of the question that gave the masks
-	masks   []*mask
-	masked  []int64 // sum of masks
-	message []byte  // the last question to the tree
-	part    Part
 }
 
 // Open asks all shards who they are. Terms, each hashed, must be the same for them and the coordinator; Open refuses
@@ -81,11 +71,7 @@ func Open(ctx context.Context, secret *Secret, carrier Carrier, facts oracle.Pub
 	if carrier.Shards() < 1 {
 		return nil, errors.New("remote: no shards")
 	}
-	s.questions, s.waits, s.counted = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards()),
-		make([]bool, carrier.Shards())
-	if tree, ok := carrier.(Gatherer); ok && Tree(carrier.Shards()) {
-		s.tree = tree
-	}
+	s.questions, s.waits = make([][]byte, carrier.Shards()), make([]bool, carrier.Shards())
 	if most := largest(facts.Dim); most > carrier.Largest() {
 		return nil, fmt.Errorf("remote: messages of %d parameters have up to %d bytes; the carrier takes %d", facts.Dim, most,
 			carrier.Largest())
@@ -155,7 +141,7 @@ func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i := range tallies {
 		tallies[i] = make([]twins.Tally, len(sketches))
 	}
-	err := s.ask(ctx, question{form: form{Ask: askShared}, more: slices.Concat(sketches...)},
+	err := s.ask(ctx, question{form: form{Ask: askShared}, sketches: slices.Concat(sketches...)},
 		func(j int, answer []byte) error {
 			if len(answer) != len(sketches)*tallySize {
 				return errSealed
@@ -251,8 +237,7 @@ func (s *Shards) Draw(_ context.Context, d private.Draw) error {
 	return nil
 }
 
-// ask asks all shards but the counted ones at once q, each for its own rows of the sample, and hands the answers to
-// take as they arrive.
+// ask asks all shards at once q, each for its own rows of the sample, and hands the answers to take as they arrive.
 func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answer []byte) error) error {
 	form, err := s.forms.encode(q.form)
 	if err != nil {
@@ -261,10 +246,6 @@ func (s *Shards) ask(ctx context.Context, q question, take func(shard int, answe
 	s.text = q.append(s.text[:0], form)
 	text, size := s.text, len(s.text)
 	for i := range s.questions { // they differ in the turn
-		if s.counted[i] {
-			s.questions[i] = s.questions[i][:0]
-			continue
-		}
 		if q.Ask != askHello {
 			q.From, q.Is = int64(s.from[i]), s.is[i]
 			q.turn.append(text[:4+len(form)])
@@ -311,19 +292,19 @@ func (s *Shards) open(i int, message []byte) ([]byte, error) {
 	case answerGood:
 		return text[1:], nil
 	case answerUnfit:
-		return nil, &Unfit{Why: Said(text[1:])}
+		return nil, &Unfit{Why: said(text[1:])}
 	case answerProtected:
 		return nil, &Refused{[]int{i},
-			fmt.Sprintf("shard %d of %d: its worker refuses: %s", i+1, len(s.questions), Said(text[1:])), true}
+			fmt.Sprintf("shard %d of %d: its worker refuses: %s", i+1, len(s.questions), said(text[1:])), true}
 	}
-	return nil, fmt.Errorf("%w: %s", ErrShard, Said(text[1:]))
+	return nil, fmt.Errorf("%w: %s", ErrShard, said(text[1:]))
 }
 
-// mostSaid is the bytes that Said shows.
+// mostSaid is the bytes that said shows.
 const mostSaid = 400
 
-// Said shows what another process says on a terminal: quoted, in printable ASCII, and not all of it if it is long.
-func Said(text []byte) string {
+// said shows what another process says on a terminal: quoted, in printable ASCII, and not all of it if it is long.
+func said(text []byte) string {
 	if len(text) > mostSaid {
 		return strconv.QuoteToASCII(string(text[:mostSaid])) + " and more"
 	}
@@ -366,11 +347,6 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 	q.Sampler, q.turn = s.sampler, s.bought
 	s.counts = slices.Grow(s.counts[:0], q.Count)[:q.Count]
 	clear(s.counts)
-	clear(s.counted)
-	defer clear(s.counted)
-	if err := s.gather(ctx, q); err != nil || !slices.Contains(s.counted, false) {
-		return err
-	}
 	return s.ask(ctx, q, func(_ int, answer []byte) error { return decodeCounts(s.counts, answer) })
 }
 

@@ -402,3 +402,110 @@ func TestCopiedCoordinator(t *testing.T) {
 		t.Errorf("sums %v and %v; the second, asked again, %v", sums[0], sums[1], again)
 	}
 }
+
+// Another holder of the secret asks a shard under the coordinator's session and number, and under the key of its sample, but for all rows. The
+// sample of that question does not stay for the coordinator's.
+func TestForgedQuestionToAWorker(t *testing.T) {
+	_, f, _ := sharded(t)
+	d := private.Draw{Sampler: sample.Poisson{Rate: 0.5}, Batch: 1, Total: f.rows.Rows()}
+	if err := noise.SecureStreams().Key(&d.Key, "sample", 0); err != nil {
+		t.Fatal(err)
+	}
+	sum := func(batch int) []int64 {
+		d.Batch = batch
+		if err := f.rows.Draw(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		of := &private.Sum{Of: private.Gradients, Clip: shardGrad.Clip, W: make([]float64, 4), Unit: 0x1p-38}
+		if err := f.rows.Sum(t.Context(), of); err != nil {
+			t.Fatal(err)
+		}
+		counts := make([]int64, 4)
+		f.rows.Take(counts, 0)
+		return counts
+	}
+	want := sum(1)
+	sum(2)
+	f.carry = func(i int, q []byte) ([]byte, error) {
+		h, _ := readHead(q)
+		text, err := unseal(f.rows.session.asks, nil, q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r reader
+		asked, err := r.read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked.Sampler = sample.Full{}
+		form, err := asked.form.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.shard(i).Answer(seal(f.rows.session.asks, nil, h, asked.append(nil, form), nil)); err != nil {
+			t.Fatal(err)
+		}
+		if f.shard(i).drawnBy.sampler != (sample.Full{}) {
+			t.Fatal("the forged question was not answered")
+		}
+		return f.shard(i).Answer(q)
+	}
+	if got := sum(1); !slices.Equal(got, want) {
+		t.Errorf("found the sum %d, want %d", got, want)
+	}
+}
+
+// Numbers that no question of a coordinator has are refused, no matter who sends them.
+func TestQuestionsThatDoNotFit(t *testing.T) {
+	facts := oracle.Public{Dim: 4, Classes: 2, Adjacency: privacy.AddRemove}
+	w := make([]float64, 4)
+	for name, q := range map[string]question{
+		"negative count": {form: form{Ask: private.Classes, Count: -1}},
+		"huge count":     {form: form{Ask: private.Classes, Count: 1 << 60}},
+		"other count":    {form: form{Ask: private.Gradients, Count: 5}, vectors: [][]float64{w}},
+		"a seat, of a coordinator that had workers add up among themselves": {form: form{Ask: "seat"}, sketches: make([]byte, 32)},
+		"parameters": {form: form{Ask: private.Hessians, Count: 15}, vectors: [][]float64{make([]float64, 5)}},
+	} {
+		if _, err := q.sum(&facts); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	for name, q := range map[string]question{
+		"total":    {form: form{Sampler: sample.Full{}}, turn: turn{Total: 1 << 31}},
+		"negative": {form: form{Sampler: sample.Full{}}, turn: turn{Total: -1}},
+		"from":     {form: form{Sampler: sample.Full{}}, turn: turn{Total: 3, From: 4}},
+		"rate":     {form: form{Sampler: sample.Poisson{Rate: 2}}, turn: turn{Total: 3}},
+		"fixed":    {form: form{Sampler: sample.Fixed{M: 1, N: 4}}, turn: turn{Total: 3}},
+	} {
+		if q.checkSample(privacy.ReplaceOne) == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	good := question{form: form{Sampler: sample.Poisson{Rate: 0.5}}, turn: turn{Total: 3, From: 3}}
+	if err := good.checkSample(privacy.AddRemove); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a process with the secret says cannot move a terminal's cursor, end its line or fill it.
+func TestSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		"found another model": `"found another model"`, "\x1b[2J\nshard 1\u202e\xff": `"\x1b[2J\nshard 1\u202e\xff"`, "": `""`,
+		strings.Repeat("x", mostSaid+1): `"` + strings.Repeat("x", mostSaid) + `" and more`,
+	} {
+		if got := said([]byte(text)); got != want {
+			t.Errorf("%q is shown as %s, want %s", text, got, want)
+		}
+	}
+	_, f, _ := sharded(t)
+	for what, want := range map[byte]string{answerFailed: `shard 1 of 3: refuses: "\r\x1b"`, answerUnfit: `shard 1 of 3: "\r\x1b"`} {
+		f.carry = func(_ int, q []byte) ([]byte, error) {
+			h, err := readHead(q)
+			return seal(f.rows.session.answers, nil, h, []byte{what, '\r', 0x1b}, q), err
+		}
+		err := f.rows.ask(t.Context(), question{form: form{Ask: askUnits}}, func(int, []byte) error { return nil })
+		if err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}

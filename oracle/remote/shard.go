@@ -60,9 +60,6 @@ type Shard struct {
 
 	text   []byte // of the last question, then of the answer
 	counts []int64
-	made   made // what they are of
-	seat   *seat
-	part   Part
 }
 
 // draw names a sample by all that it follows from: other workers hold the secret, so a question may be of one of them.
@@ -71,10 +68,6 @@ type draw struct {
 	batch, total, from int64
 	key                noise.Key
 	sampler            sample.Sampler
-}
-
-func drawOf(h head, q *question) draw {
-	return draw{h.salt, q.Batch, q.Total, q.From, q.Key, q.Sampler}
 }
 
 // NewShard gives the holder of the secret access to a shard's rows.
@@ -129,12 +122,16 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		if s.session, err = s.cfg.Secret.session(h.salt); err != nil {
 			return nil, err
 		}
-		s.seat = nil
 	}
 	if len(s.answer) > 0 && bytes.Equal(message, s.last) {
 		return s.answer, nil // asked again
 	}
-	q, err := s.read(message)
+	text, err := unseal(s.session.asks, s.text[:0], message, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.text = text
+	q, err := s.reader.read(text)
 	if err != nil {
 		return nil, err
 	}
@@ -154,16 +151,6 @@ func (s *Shard) Answer(message []byte) ([]byte, error) {
 		return s.answer, u
 	}
 	return s.answer, nil
-}
-
-// read opens a question of this session and reads it.
-func (s *Shard) read(message []byte) (*question, error) {
-	text, err := unseal(s.session.asks, s.text[:0], message, nil)
-	if err != nil {
-		return nil, err
-	}
-	s.text = text
-	return s.reader.read(text)
 }
 
 // reply writes the answer to dst.
@@ -193,7 +180,7 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	}
 	if q.Ask == askShared {
 		dst = append(dst, answerGood)
-		for b := q.more; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
+		for b := q.sketches; len(b) >= sketchRows*sketchSize; b = b[sketchRows*sketchSize:] {
 			dst = appendTally(dst, twins.Compare(readSketch(b[:sketchRows*sketchSize]), *s.hashed()))
 		}
 		return dst, nil
@@ -201,38 +188,20 @@ func (s *Shard) reply(h head, q *question, dst []byte) ([]byte, error) {
 	if q.Ask == askUnits {
 		return appendPage(append(dst, answerGood), s.cfg.Units, unitsOf(s.cfg.Facts.Rows, s.cfg.Count), int(q.Batch))
 	}
-	if q.Ask == askSeat {
-		return s.take(h, q, dst)
-	}
 	sum, err := q.sum(&s.cfg.Facts)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sum(h, q, sum); err != nil {
+	s.hashes = nil
+	if err := s.draw(h, q); err != nil {
 		return nil, err
 	}
-	return encodeCounts(append(slices.Grow(dst, 1+8*len(s.counts)), answerGood), s.counts), nil
-}
-
-// sum sets counts to the sum of the question over the shard's rows of the sample.
-func (s *Shard) sum(h head, q *question, of *private.Sum) error {
-	s.hashes = nil
-	if s.made.is(drawOf(h, q), q, s.reader.vectors) {
-		return nil
+	if err := s.cfg.Rows.Sum(context.Background(), sum); err != nil {
+		return nil, err
 	}
-	s.made.ok = false
-	if err := s.draw(h, q); err != nil {
-		return err
-	}
-	if err := s.cfg.Rows.Sum(context.Background(), of); err != nil {
-		return err
-	}
-	s.counts = slices.Grow(s.counts[:0], of.Len())[:of.Len()]
+	s.counts = slices.Grow(s.counts[:0], sum.Len())[:sum.Len()]
 	s.cfg.Rows.Take(s.counts, 0)
-	if s.seat != nil {
-		s.made.set(s.drawnBy, q, s.reader.vectors)
-	}
-	return nil
+	return encodeCounts(append(slices.Grow(dst, 1+8*len(s.counts)), answerGood), s.counts), nil
 }
 
 // hashed are the hashes of the rows in this session.
@@ -249,7 +218,7 @@ func (s *Shard) hashed() *twins.Sketch {
 // draw draws the sample of the question's batch, of which the rows take their part. It is the same
 // for every question of the batch, and for the table in one piece.
 func (s *Shard) draw(h head, q *question) error {
-	by := drawOf(h, q)
+	by := draw{h.salt, q.Batch, q.Total, q.From, q.Key, q.Sampler}
 	if by == s.drawnBy {
 		return nil
 	}

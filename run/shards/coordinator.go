@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,8 +43,6 @@ type Coordinator struct {
 	answers chan answer   // room for one of each shard
 	longest time.Duration // until all answers, so far
 
-	tree tree
-
 	request   atomic.Pointer[access.Request] // what workers are asked before they read
 	requested chan struct{}                  // closed once there is one
 
@@ -64,7 +61,6 @@ type post struct {
 
 	mu       sync.Mutex // guards what follows, and sending to the workers
 	workers  []*link
-	last     *link // the worker whose answer was taken last
 	question []byte
 	number   uint64 // of the question, from 1
 	waiting  bool   // for its answer
@@ -93,7 +89,6 @@ func Listen(address string, count int, key *Key, notice func(string)) (*Coordina
 		c.posts[i].shard, c.posts[i].answers = i, c.answers
 	}
 	c.open, c.close = context.WithCancel(context.Background())
-	c.tree.heard, c.tree.changed, c.tree.failed = make(chan heard, 2*count), make(chan struct{}, 1), -1
 	c.running.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -142,41 +137,29 @@ func (c *Coordinator) serve(conn net.Conn) {
 	}
 	request := c.request.Load()
 	greeting := request.Text()
-	if remote.Tree(len(c.posts)) {
-		greeting = append(greeting, 1)
-	}
 	if err := l.send(uint64(len(c.posts)), greeting); err != nil {
 		return
 	}
 	clear(l.out)
 	clear(greeting)
-	shard, address, err := l.receive()
+	shard, _, err := l.receive()
 	if err != nil || shard >= uint64(len(c.posts)) {
 		return
 	}
 	l.greeted()
-	l.address = listens(address)
 	p := &c.posts[shard]
 	c.joined.Add(1)
 	p.join(l)
 	if now := c.request.Load(); now != request && now.Asks() {
 		l.conn.Close()
 	}
-	c.tree.change()
-	defer func() {
-		p.leave(l)
-		c.tree.change()
-	}()
+	defer p.leave(l)
 	for {
 		number, text, err := l.receive()
 		if err != nil {
 			return
 		}
-		if number&(planting|gathering) != 0 {
-			c.tree.hear(heard{l, number, text, nil})
-		} else {
-			p.heard(l, number, text)
-		}
+		p.heard(l, number, text)
 	}
 }
 
@@ -224,7 +207,7 @@ func (p *post) heard(l *link, number uint64, text []byte) {
 	switch {
 	case !p.waiting:
 	case number == p.number:
-		p.waiting, p.last = false, l
+		p.waiting = false
 		p.answers <- answer{p.shard, text}
 	default: // to an earlier question
 		p.send(l)
@@ -282,7 +265,7 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 		}
 		left++
 	}
-	late := time.NewTimer(c.patience())
+	late := time.NewTimer(max(tellAfter, min(4*c.longest, tellLast)))
 	defer late.Stop()
 	for left > 0 {
 		select {
@@ -309,19 +292,12 @@ func (c *Coordinator) Ask(ctx context.Context, questions [][]byte, take func(sha
 			late.Reset(tellAfter)
 		}
 	}
-	c.answered(time.Since(began))
-	return nil
-}
-
-// answered counts a question that all shards have answered.
-func (c *Coordinator) answered(took time.Duration) {
+	took := time.Since(began)
 	c.longest = max(c.longest, took)
 	c.asked.Add(1)
 	c.waited.Add(int64(took))
+	return nil
 }
-
-// patience is how long a question may take before somebody is told.
-func (c *Coordinator) patience() time.Duration { return max(tellAfter, min(4*c.longest, tellLast)) }
 
 func (c *Coordinator) tell(shard int, what string) {
 	if c.notice != nil {
@@ -387,16 +363,6 @@ func (p *post) dismiss() {
 	for _, l := range p.workers {
 		l.send(over, nil)
 	}
-}
-
-// listens is the address at which a worker says that it listens; "" for what is none.
-func listens(text []byte) string {
-	at, err := netip.ParseAddrPort(string(text))
-	odd := func(c byte) bool { return c <= ' ' || c > '~' } // a zone may hold anything
-	if err != nil || len(text) > 100 || slices.ContainsFunc(text, odd) {
-		return ""
-	}
-	return at.String()
 }
 
 // place returns the host and the port of an address.

@@ -36,9 +36,6 @@ type link struct {
 	owes bool // at the coordinator, guarded by its post: the worker has not answered the last question that it got
 
 	request *access.Request // at the worker, what the coordinator asks before it reads
-
-	address string       // where a worker listens for the one above it in a tree; "" if it does not
-	below   net.Listener // there, at the worker; may be nil
 }
 
 // newLink shakes hands. Until greeted is called, the time for both sides to say who they are is limited.

@@ -281,6 +281,88 @@ func TestShardsThatFail(t *testing.T) {
 	s.same("through failures", "here", "away")
 }
 
+// newMany is a site with the clinic's table in so many parts.
+func newMany(t testing.TB, parts int) *site {
+	var cuts []int
+	for i := 1; i < parts; i++ {
+		cuts = append(cuts, i*4000/parts)
+	}
+	return newSite(t, cuts...)
+}
+
+// Of many workers three die after they have computed a sum and before they send it, and others take their place; a spare comes. The record is
+// that of the table in one piece.
+func TestManyShardsThatFail(t *testing.T) {
+	t.Parallel()
+	s := newMany(t, 22)
+	const more = "lab: true\nseed: 5\n" + sgd
+	_, _, err := run.Fit(t.Context(), s.job("here", more), run.Env{Workers: 1})
+	s.must(err)
+
+	c := s.listen()
+	dies := map[int]int{0: 6, 4: 11, 21: 17} // shard, and the question at which it does
+	var mu sync.Mutex
+	now, died := 0, map[int]bool{}
+	for i, part := range s.parts {
+		o := shards.Options{Spec: s.spec("worker"+string(rune('a'+i)), ""), Key: s.key, URL: c.URL, Index: i, Count: len(s.parts), Cores: 1}
+		if dies[i] == 0 {
+			s.working(o, part)
+			continue
+		}
+		again, ended := o, make(chan error, 1)
+		o.Spec.Data = part
+		ctx, kill := context.WithCancel(t.Context())
+		o.Answered = func(time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			if now == dies[i] {
+				died[i] = true
+				kill()
+			}
+		}
+		go func() {
+			ended <- shards.Work(ctx, o)
+			if t.Context().Err() == nil {
+				s.working(again, part)
+			}
+		}()
+		t.Cleanup(func() { kill(); <-ended })
+	}
+	h := &hooked{Coordinator: c, hook: func(n int, _ [][]byte) {
+		mu.Lock()
+		now = n
+		mu.Unlock()
+		if n == 23 {
+			s.worker(c.URL, 3, s.parts[3]) // a spare
+		}
+	}}
+	_, _, err = run.Fit(t.Context(), s.job("away", more), run.Env{Workers: 1, Rows: &run.Shards{Secret: s.key.Secret, Carrier: h}})
+	s.must(err)
+	s.same("through failures", "here", "away")
+	mu.Lock()
+	defer mu.Unlock()
+	if len(died) != 3 {
+		t.Errorf("workers %v died", died)
+	}
+}
+
+// A coordinator of an earlier version tells its many workers, by a byte after its request, to listen for each other. A worker of this version says
+// that it listens nowhere, and that coordinator asks it directly.
+func TestEarlierCoordinator(t *testing.T) {
+	t.Parallel()
+	s := newMany(t, 16)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.must(err)
+	defer l.Close()
+	s.worker(l.Addr().String(), 6, s.parts[6])
+	conn, err := l.Accept()
+	s.must(err)
+	defer conn.Close()
+	if index, said, err := shards.Greet(conn, s.key, len(s.parts), 1); index != 6 || len(said) > 0 || err != nil {
+		t.Errorf("the worker says shard %d and %q, error %v", index, said, err)
+	}
+}
+
 // While a worker does not answer, another one with the same shard gets the same bytes, and its answer counts.
 func TestStraggler(t *testing.T) {
 	t.Parallel()

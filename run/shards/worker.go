@@ -33,8 +33,6 @@ type Options struct {
 	Notice func(string) // receives the state of the connection; may be nil
 	Warn   func(string) // receives what only the owner of the rows may see; may be nil
 
-	listen func(network, address string) (net.Listener, error) // net.Listen, but in tests
-
 	Connected func(bool)          // is called when the rows are read, and when a connection begins or ends; may be nil
 	Answered  func(time.Duration) // receives how long an answer took, which may depend on rows; may be nil
 }
@@ -51,9 +49,6 @@ func (e *RowsError) Unwrap() error { return e.Err }
 func Work(ctx context.Context, o Options) error {
 	if _, _, err := place(o.URL); err != nil {
 		return &run.InputError{Where: "--hub", Err: err}
-	}
-	if o.listen == nil {
-		o.listen = net.Listen
 	}
 	w, err := o.prepare(ctx)
 	if err != nil {
@@ -144,26 +139,17 @@ func (o Options) greet(ctx context.Context, conn net.Conn) (*link, error) {
 		return nil, &run.InputError{Where: "--hub",
 			Err: fmt.Errorf("the coordinator at %s has another version of Sotto", o.URL)}
 	}
+	// A coordinator that had workers add up among themselves (ADR 78) says so after the request, and does without.
 	if l.request, err = access.ReadRequest(greeting[:access.RequestSize]); err != nil {
 		return nil, &run.InputError{Where: "--hub", Err: err}
 	}
-	clear(greeting[:access.RequestSize])
-	listen := greeting[access.RequestSize:]
+	clear(greeting)
 	if count != uint64(o.Count) {
 		return nil, &run.InputError{Where: "--shard",
 			Err: fmt.Errorf("found %d/%d; write I/%d, the number of shards that the coordinator has", o.Index+1, o.Count, count)}
 	}
 	l.greeted()
-	if len(listen) > 0 { // for the worker above in a tree
-		host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-		if l.below, err = o.listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-			l.address = l.below.Addr().String()
-		}
-	}
-	if err = l.send(uint64(o.Index), []byte(l.address)); err != nil && l.below != nil {
-		l.below.Close()
-	}
-	return l, err
+	return l, l.send(uint64(o.Index), nil)
 }
 
 // errGone says that a coordinator left in the middle of its run.
@@ -171,26 +157,15 @@ var errGone = errors.New("the coordinator is gone")
 
 // answer answers a coordinator's questions until its run is done.
 func (o Options) answer(ctx context.Context, l *link, shard *remote.Shard, tell func(string)) error {
-	b := o.branch(ctx, l)
-	defer b.end()
+	defer l.conn.Close()
+	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
 	for {
-		m := b.next()
-		number, question := m.number, m.text
+		number, question, err := l.receive()
 		switch {
-		case ctx.Err() != nil || m.err == nil && m.from == l && number == over:
+		case ctx.Err() != nil || err == nil && number == over:
 			return nil
-		case m.err != nil && m.from == l:
+		case err != nil:
 			return errGone
-		case m.err != nil: // the worker above is gone
-			continue
-		case number&gathering != 0:
-			b.gather(m, shard)
-			continue
-		case m.from != l: // a worker may ask for masked sums alone
-			continue
-		case number&planting != 0:
-			b.plant(m)
-			continue
 		}
 		began := time.Now()
 		answer, err := shard.Answer(question)

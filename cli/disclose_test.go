@@ -63,15 +63,7 @@ func readFile(t *testing.T, path string) []byte {
 func TestDisclosureSchema(t *testing.T) {
 	race.Skip(t)
 	t.Parallel()
-	c := jsonschema.NewCompiler()
-	const name = "disclosure.schema.json"
-	if err := c.AddResource(name, jsonOf(t, readFile(t, filepath.Join("..", "docs", name)))); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := published(t, "disclosure.schema.json")
 	dir, _, file := clinicDisclosure(t, "--strict")
 	text := readFile(t, file)
 	if err := schema.Validate(jsonOf(t, text)); err != nil {

@@ -315,7 +315,7 @@ func (f *fixture) known(name string, at []string, owner bool) *recordtest.Figure
 		return nil
 	}
 	text := []byte(f.must(append([]string{"report", name, "--json"}, at...)...))
-	if err := recordSchema(f.T).Validate(jsonOf(f.T, text)); err != nil {
+	if err := published(f.T, "record.schema.json").Validate(jsonOf(f.T, text)); err != nil {
 		f.Errorf("%s: %v", name, err)
 	}
 	known := recordtest.New(f.T, text)
@@ -384,11 +384,10 @@ func (f *fixture) dashboard() {
 	}
 }
 
-// recordSchema is docs/record.schema.json.
-func recordSchema(t *testing.T) *jsonschema.Schema {
+// published is a JSON schema of docs.
+func published(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
-	const name = "record.schema.json"
 	if err := c.AddResource(name, jsonOf(t, readFile(t, filepath.Join("..", "docs", name)))); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,17 +40,18 @@ words. docs/record.schema.json describes it.`,
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(c.OutOrStdout()).Encode(r)
+				err = writeJSON(c.OutOrStdout(), r)
 			} else {
 				err = rebuild(c.OutOrStdout(), args[0], r)
 			}
 			if err != nil {
 				return err
 			}
-			if err := record.NewVerdict(r.Findings, false).Err(args[0]); err != nil {
-				return fmt.Errorf("%w; the report says so at its top", err)
+			err = record.NewVerdict(r.Findings, false).Err(args[0])
+			if err != nil && !asJSON {
+				err = fmt.Errorf("%w; the report says so at its top", err)
 			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().StringVar(&where, "ledger", "",

@@ -85,15 +85,27 @@ func TestFields(t *testing.T) {
 	page = crossingTable.ReplaceAllStringFunc(page, func(string) string { return withCrossings() })
 	files := map[string]string{specPage: page}
 	for name, s := range map[string]jsonSchema{specEditor: specSchema(), schemaEditor: tableSchema()} {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", " ")
-		if err := e.Encode(s); err != nil {
-			t.Fatal(err)
-		}
-		files[name] = b.String()
+		files[name] = s.text(t)
 	}
+	current(t, files)
+}
+
+// text is the schema as its file.
+func (s jsonSchema) text(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(s); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// current fails where a file is not the text that follows from the code; with -update it writes the file.
+func current(t *testing.T, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
 		if *update {
 			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -101,7 +113,7 @@ func TestFields(t *testing.T) {
 			}
 		}
 		if b, err := os.ReadFile(name); err != nil || string(b) != text {
-			t.Errorf("docs/%s is not what the fields say; write it again: go test ./docs -run TestFields -update (%v)", name, err)
+			t.Errorf("docs/%s is not what the code says; write it again: go test ./docs -run %s -update (%v)", name, t.Name(), err)
 		}
 	}
 }

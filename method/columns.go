@@ -7,7 +7,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// ChooseColumns is m for the first columns of a table, as many as leave noise in a margin that nobody is warned of, and
+// ChooseColumns is m for the first columns of a table, as many as keep the noise of a margin below the warning, and
 // why. dims are the features of the first column, of the first two, and so on, of all the last; pub is of all. Like all
 // that [Auto] chooses it follows from public facts. A person who asks for it says that columns stand in the order of
 // their use.

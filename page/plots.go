@@ -74,7 +74,7 @@ func plotCurve(g *record.Guarantee) template.HTML {
 			chart.Line{Name: "accountant " + c.Second + ", for comparison", X: c.Delta, Y: c.BySecond})
 		p.Desc += fmt.Sprintf(" By accountant %s it is %s and %s.", c.Second, number(c.BySecond[0]), number(c.BySecond[n]))
 	}
-	if at := float64(c.OfRunDelta); g.Delta > 0 && !math.IsInf(at, 0) {
+	if at := float64(*g.PlanEpsilon); g.Delta > 0 && !math.IsInf(at, 0) {
 		p.Mark, p.MarkName = &[2]float64{g.Delta, at},
 			fmt.Sprintf("δ = %s of this run: ε = %s", exact(g.Delta), upward(at))
 		p.Desc += fmt.Sprintf(" At the δ of this run, %s, it is %s.", exact(g.Delta), upward(at))

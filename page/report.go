@@ -1,6 +1,6 @@
 // Package page shows the record of a run (package record): as report.html, one page for people that says what the run
 // guarantees, how that was computed, how the run went and what is not covered; as text on a terminal; and as the object
-// that commands print for programs. Nothing is computed here.
+// that commands print for programs. It formats: what the guarantee is was recomputed in the record.
 //
 // The page fetches nothing: style and plots are inside the file.
 package page

@@ -82,13 +82,9 @@ func WriteSummary(w io.Writer, r *record.Record, dir string) {
 }
 
 func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
-	verb := "adding or removing " + r.Protection.Whom
-	if g.Relation == privacy.ReplaceOne {
-		verb = "replacing " + r.Protection.Whom + " by another"
-	}
 	b := privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta}
 	fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
-		chart.Exact(g.Epsilon), chart.Exact(g.Delta), g.Relation, verb, record.Change(b, chart.Exact))
+		chart.Exact(g.Epsilon), chart.Exact(g.Delta), g.Relation, r.Protection.Change(), record.Change(b, chart.Exact))
 	if s := g.Shares; s != nil {
 		fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n",
 			s.Against, s.AgainstAll, proven(s.EpsilonAlone))

@@ -320,8 +320,8 @@ func (e Shared) Share() Event {
 	return NonPrivate{Why: "a share of no noise"}
 }
 
-// InShares is e with every Gaussian and GaussianSum as what so many owners release together, of which so many may
-// collude: each a Shared. Noise of another kind is not shared by any theorem here, and stays as it is.
+// InShares is e with every Gaussian and GaussianSum as what owners release together, of whom colluders may know
+// each other's shares: each a Shared. Noise of another kind is not shared by any theorem here, and stays as it is.
 func InShares(e Event, owners, colluders int) Event {
 	switch e := e.(type) {
 	case Gaussian, GaussianSum:
@@ -362,8 +362,8 @@ type Sharing struct {
 	Retries   int `json:"retries" unit:"batches"`  // attempts that may be given up
 }
 
-// SharingOf reads it off a plan, or off what was charged; Owners is 0 where nobody shares noise. Of shares that differ
-// it takes the fewest colluders.
+// SharingOf reads it off a plan, or off what was charged; Owners is 0 where no owners share noise. Of shares that
+// differ it takes the fewest colluders.
 func SharingOf(e Event) (s Sharing) {
 	Walk(e, func(e Event) bool {
 		switch e := e.(type) {

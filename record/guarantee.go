@@ -30,7 +30,7 @@ const slack = 1 + 0x1p-50
 var falsePositives = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
 
 // claim fills in the budget of the run, and what follows from it by arithmetic.
-func (r *Record) claim(info *runlog.Info) {
+func (r *Record) claim(info *runlog.Info, s *account.Shares) {
 	if info.Off {
 		return
 	}
@@ -45,12 +45,9 @@ func (r *Record) claim(info *runlog.Info) {
 	for _, prior := range []float64{0.01, 0.1, 0.5, 0.9} {
 		g.Beliefs = append(g.Beliefs, Belief{prior, posterior(prior, b.Epsilon)})
 	}
-	verb := "adding or removing " + r.Protection.Whom
-	if b.Adjacency == privacy.ReplaceOne {
-		verb = "replacing " + r.Protection.Whom + " by another"
-	}
-	g.Words = fmt.Sprintf("%s changes the probability of any set of outcomes by %s", verb, Change(b, exact))
-	if s := info.Shares(); s != nil {
+	g.Words = fmt.Sprintf("%s changes the probability of any set of outcomes by %s", r.Protection.Change(),
+		Change(b, exact))
+	if s != nil {
 		against := text.Against(s.Colluders)
 		g.Words += fmt.Sprintf(", against %s, while masks hold", against)
 		g.Shares = &Shares{Owners: s.Owners, Colluders: s.Colluders, Retries: s.Retries, Against: against,
@@ -95,21 +92,34 @@ func centerShare(i *runlog.Info) float64 {
 	if share := mean / (mean + all); finite(share) {
 		return share
 	}
-	return 1 // it took nearly all
+	return 0 // not to be known
 }
 
-// Prove recomputes the guarantee from the plan, and its cost so far from the events of the log.
+// A proof is what the guarantee was recomputed from.
+type proof struct {
+	plan privacy.Event
+	by   account.Accountant
+	loss account.Loss
+}
+
+// Prove recomputes the guarantee from the plan.
 func (r *Record) Prove(info *runlog.Info, log *runlog.Record) error {
+	_, err := r.prove(info, log)
+	return err
+}
+
+// prove is nil where the guarantee cannot be recomputed, of which there is a finding, or where there is none.
+func (r *Record) prove(info *runlog.Info, log *runlog.Record) (*proof, error) {
 	plan, err := info.PlanEvent()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	g, b := r.Guarantee, info.Budget
 	if g == nil {
-		return nil
+		return nil, nil
 	}
 	if err := b.Validate(); err != nil {
-		return fmt.Errorf("%s: budget: %w", runlog.InfoFile, err)
+		return nil, fmt.Errorf("%s: budget: %w", runlog.InfoFile, err)
 	}
 	g.GDP = nil // recomputed below
 	shown := plan
@@ -121,12 +131,12 @@ func (r *Record) Prove(info *runlog.Info, log *runlog.Record) error {
 	r.share(plan, log, a, b)
 	if err != nil {
 		r.check(Guaranteed, false, "the accountant is not known to this version: "+err.Error())
-		return nil
+		return nil, nil
 	}
 	loss, err := a.Loss(plan, b.Adjacency)
 	if err != nil {
 		r.check(Guaranteed, false, "the plan cannot be accounted for: "+err.Error())
-		return nil
+		return nil, nil
 	}
 	for _, t := range account.Basis(loss) {
 		g.Theorems = append(g.Theorems, Theorem{t.Title, t.Source, t.Anchor})
@@ -136,18 +146,23 @@ func (r *Record) Prove(info *runlog.Info, log *runlog.Record) error {
 	g.tradeOff(loss, b)
 	r.check("plan", cost <= b.Epsilon*slack, fmt.Sprintf("the whole plan costs ε = %s at δ = %s; the cap is %s",
 		upward(cost), exact(b.Delta), exact(b.Epsilon)))
-	r.checkPrefix(plan, a, b, log, info.Resumed())
-	realized, err := account.Spent(plan, a, log.Event(), b.Adjacency, b.Delta)
+	return &proof{plan, a, loss}, nil
+}
+
+// spend recomputes what was charged from the events of the log, and the curves.
+func (r *Record) spend(p *proof, info *runlog.Info, log *runlog.Record) {
+	g, b := r.Guarantee, info.Budget
+	r.checkPrefix(p.plan, p.by, b, log, info.Resumed())
+	realized, err := account.Spent(p.plan, p.by, log.Event(), b.Adjacency, b.Delta)
 	if err != nil {
 		r.check(Guaranteed, false, "what was charged cannot be accounted for: "+err.Error())
-		return nil
+		return
 	}
 	g.Realized = new(Bound(realized))
 	r.check("charges", realized <= b.Epsilon*slack,
 		fmt.Sprintf("what was charged so far costs ε = %s, which is within the cap", upward(realized)))
-	g.Curve = curveOf(loss, a, plan, b)
-	g.Spending = g.spending(plan, a, b, log)
-	return nil
+	g.Curve = curveOf(p.loss, p.by, p.plan, b)
+	g.Spending = g.spending(p.plan, p.by, b, log)
 }
 
 // Charged is ε of what was charged; nil where it is not known. The plan's curves are not computed.
@@ -254,7 +269,7 @@ func curveOf(loss account.Loss, a account.Accountant, plan privacy.Event, b priv
 	if b.Delta > 0 {
 		lo, hi = math.Min(lo, b.Delta), math.Max(hi, b.Delta)
 	}
-	c := &Curve{OfRunDelta: Bound(loss.Epsilon(b.Delta))}
+	c := &Curve{}
 	n := int(math.Ceil(math.Log10(hi/lo) * pointsADecade))
 	for i := range n + 1 {
 		c.Delta = append(c.Delta, math.Min(hi, lo*math.Pow(10, float64(i)/pointsADecade)))
@@ -368,7 +383,7 @@ func prefix(log *runlog.Record, n int) *runlog.Record {
 }
 
 // protectionOf says who is protected against whom.
-func protectionOf(i *runlog.Info) Protection {
+func protectionOf(i *runlog.Info, s *account.Shares) Protection {
 	p := Protection{Unit: i.Unit, UnitRows: i.UnitRows, Whom: "any one " + i.Whom(), Relation: i.Budget.Adjacency.String(),
 		Neighbors: fmt.Sprintf("two tables, of which one has one %s more than the other; how many there are is private",
 			i.Unit),
@@ -383,7 +398,7 @@ func protectionOf(i *runlog.Info) Protection {
 	if i.Shards > 0 {
 		p.TrustModel = fmt.Sprintf("central: one operator has the rows, on %d machines whose sums are sealed, and releases only noisy results", i.Shards)
 	}
-	if s := i.Shares(); s != nil {
+	if s != nil {
 		p.TrustModel = fmt.Sprintf("shared: each of %d owners has its own rows, adds its share of the noise to its sum, and masks it; only the sum of all owners can be read", s.Owners)
 		p.Trusted += ". " + text.Trust(s.Owners, s.Colluders)
 		p.Adversary = text.Against(s.Colluders) + ", while masks hold: " +

@@ -32,8 +32,12 @@ func Read(dir string, life *ledger.History) (*Record, error) {
 		return nil, err
 	}
 	r := Of(info, log)
-	if err := r.Prove(info, log); err != nil {
+	p, err := r.prove(info, log)
+	if err != nil {
 		return nil, err
+	}
+	if p != nil {
+		r.spend(p, info, log)
 	}
 	for _, name := range []string{runlog.EventsFile, runlog.ReleasesFile, runlog.ModelFile} {
 		sum, err := runlog.Hash(dir, name)
@@ -54,15 +58,17 @@ func Read(dir string, life *ledger.History) (*Record, error) {
 // Of is the record of what run.json and the log say, without what has to be proven: no curves, no checks, no files. The
 // log may be nil: then only what run.json says is in it.
 func Of(info *runlog.Info, log *runlog.Record) *Record {
-	r := &Record{Format: Format, Protection: protectionOf(info), Statements: info.Disclosure, NotCovered: notCovered(info),
-		Checks: []Finding{}, Findings: []Finding{}, Released: []Release{}, Files: []File{}}
+	shares := info.Shares() // decodes the plan, which may be long
+	r := &Record{Format: Format, Protection: protectionOf(info, shares), Statements: info.Disclosure,
+		NotCovered: notCovered(info, shares), Checks: []Finding{}, Findings: []Finding{}, Released: []Release{},
+		Files: []File{}}
 	r.Run = Run{ID: info.ID, Dataset: info.Dataset, Started: info.Started, Finished: info.Finished, Status: info.Status,
 		Resumed: info.Resumed(), Off: info.Off, Lab: info.Lab, Seed: info.Seed,
 		Method: info.Method, Output: info.Output, Search: info.Search, Shards: info.Shards,
 		Accountant: info.Accountant, NoiseMultiplier: info.NoiseMultiplier,
-		Timings: slices.Contains(info.Assertions, runlog.MetricsTimings), Warnings: list(info.Warnings),
-		Version: info.Version, Build: info.Build, Go: info.Go, Platform: info.Platform, Kernels: info.Kernels,
-		Ledger: info.Ledger, LedgerHead: info.LedgerHead}
+		Warnings: list(info.Warnings),
+		Version:  info.Version, Build: info.Build, Go: info.Go, Platform: info.Platform, Kernels: info.Kernels,
+		LedgerHead: info.LedgerHead}
 	var model struct {
 		Name string `json:"name"`
 	}
@@ -72,7 +78,7 @@ func Of(info *runlog.Info, log *runlog.Record) *Record {
 	r.Course.Planned = info.MaxSteps
 	if t := info.Result; t != nil {
 		r.Run.Outcome, r.Run.Fallback, r.Run.Claim = t.Outcome, t.Fallback, t.Claim
-		r.Run.TrainSeconds, r.Run.NoiseBound = t.TrainSeconds, t.SampleBound
+		r.Run.TrainSeconds = t.TrainSeconds
 		r.Course.Steps, r.Course.Charged = t.Steps, t.Charged
 	}
 	if log != nil {
@@ -86,7 +92,7 @@ func Of(info *runlog.Info, log *runlog.Record) *Record {
 	}
 	r.quality(info)
 	r.Public = publicOf(info)
-	r.claim(info)
+	r.claim(info, shares)
 	return r
 }
 

@@ -78,9 +78,6 @@ type Run struct {
 	// of each step, in sensitivities; 0: it differs from step to step, or there is no noise
 	NoiseMultiplier float64 `json:"noise_multiplier" unit:"sensitivities"`
 	Shards          int     `json:"shards,omitempty" unit:"machines"` // that held the rows
-	NoiseBound      string  `json:"numerics,omitempty"`               // of the noise sampler, in words
-	// Times, memory and counts were served as metrics while it ran.
-	Timings bool `json:"metrics_timings,omitempty"`
 
 	Warnings []string `json:"warnings"`
 
@@ -89,7 +86,6 @@ type Run struct {
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
 	Kernels    string `json:"kernels"`
-	Ledger     string `json:"ledger,omitempty"`
 	LedgerHead string `json:"ledger_head,omitempty"` // the entry before the run's first access
 }
 
@@ -111,6 +107,14 @@ type Protection struct {
 
 // Each is one of those who are protected, in words.
 func (p *Protection) Each() string { return strings.TrimPrefix(p.Whom, "any one ") }
+
+// Change is the change that the guarantee is about, in words.
+func (p *Protection) Change() string {
+	if p.Relation == privacy.ReplaceOne.String() {
+		return "replacing " + p.Whom + " by another"
+	}
+	return "adding or removing " + p.Whom
+}
 
 // Guarantee is that of the run alone, recomputed from its plan and its log.
 type Guarantee struct {
@@ -152,7 +156,7 @@ type Pair struct {
 	Delta   Bound `json:"delta" unit:"δ"`
 }
 
-// Gaussian is a bound by Gaussian differential privacy, rounded up.
+// Gaussian is a bound by Gaussian differential privacy.
 type Gaussian = account.GaussianBound
 
 // Bound is a number that may be infinite, which JSON writes as null.
@@ -201,12 +205,11 @@ type TradeOff struct {
 
 // Curve is ε over δ for the plan, by its accountant and, where it differs, by a second one.
 type Curve struct {
-	Delta      []float64    `json:"delta" unit:"δ"`
-	Epsilon    Bounds       `json:"epsilon" unit:"ε"`
-	Second     string       `json:"second,omitempty"` // the name of the second accountant
-	BySecond   Bounds       `json:"by_second,omitempty" unit:"ε"`
-	Points     []CurvePoint `json:"points"`
-	OfRunDelta Bound        `json:"of_run_delta" unit:"ε"`
+	Delta    []float64    `json:"delta" unit:"δ"`
+	Epsilon  Bounds       `json:"epsilon" unit:"ε"`
+	Second   string       `json:"second,omitempty"` // the name of the second accountant
+	BySecond Bounds       `json:"by_second,omitempty" unit:"ε"`
+	Points   []CurvePoint `json:"points"`
 }
 
 // CurvePoint is a line of the table beside the curve.

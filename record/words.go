@@ -8,6 +8,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -165,7 +166,7 @@ func terms(plan privacy.Event) (noise, sampling string) {
 
 // notCovered lists what the guarantee does not cover (rules.md: R9, R11, R15,
 // R22, R23). Runs differ only in what they have.
-func notCovered(info *runlog.Info) []Note {
+func notCovered(info *runlog.Info, s *account.Shares) []Note {
 	list := []Note{
 		{"Messages while loading",
 			"Errors in the data file are shown on its owner's terminal with line and column, so that the file can be corrected. Keep that terminal, and whether loading went through, to the owner."},
@@ -200,7 +201,7 @@ func notCovered(info *runlog.Info) []Note {
 		Note{"What is true of everybody",
 			"A model learns facts about the population, and such a fact may let others infer something about a person who was never in the data. Differential privacy limits what taking part adds; it does not hide what would be learned anyway."},
 	)
-	if s := info.Shares(); s != nil {
+	if s != nil {
 		list = append(list,
 			Note{"Owners who tell what they know",
 				fmt.Sprintf("The guarantee is against %s, while masks hold. %s Against %s: %s at the same δ.",

@@ -339,7 +339,7 @@ func checkFaults(t *testing.T, e example) {
 	}
 }
 
-// checkBytes: the content hash covers every byte of a file, so that nobody can change one without the ledger knowing.
+// checkBytes: the content hash covers every byte of a file, so a changed byte makes it another table for the ledger.
 func checkBytes(t *testing.T, e example) {
 	path := e.write(t, t.TempDir(), e.few)
 	whole, err := os.ReadFile(path)

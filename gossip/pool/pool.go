@@ -1,4 +1,4 @@
-// Package pool adds up what the owners of a network mask, over its store, so that nobody reads more than the sum
+// Package pool adds up what the owners of a network mask, over its store, so that only their sum can be read
 // (network.mode: sum). Owners need not trust the store or the hub that adds: masks hide each part, and an owner takes
 // no sum whose owners did not all sign the same context. What an owner masked is in its journal before it is in the
 // store, and is never masked again.

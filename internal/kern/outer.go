@@ -34,8 +34,8 @@ func AddOuter[T float](c []float64, ldc int, a []float64, x []T, stride, m int, 
 	}
 }
 
-// wholePanel makes the panel of A that begins with row s, of which so many rows are there. It returns how many terms it
-// has: all, unless it lists them.
+// wholePanel makes the panel of A that begins with row s and has there rows. It returns how many terms it has: all,
+// unless it lists them.
 func wholePanel[T float](t *tiler[float64], s, there, mr int, a []float64, x []T, stride int, round bool) int {
 	terms := len(a)
 	if there == mr {

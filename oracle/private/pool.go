@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
-// A Pool adds up the parts of all owners of a network, so that nobody reads more than the sum (network.mode: sum). A
+// A Pool adds up the parts of all owners of a network, so that only their sum can be read (network.mode: sum). A
 // part is an owner's exact sum with its share of noise (mech.Share); the Pool masks it, so what it is given is private
 // and what it returns is public. For each attempt at a batch the oracle calls Meet, then charges, and then calls Sum
 // once for each query.

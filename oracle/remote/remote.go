@@ -129,7 +129,7 @@ func (s *Shards) Refuse(ctx context.Context) {
 // apart checks that no two shards hold the same rows, or many: a record in two counts twice.
 func (s *Shards) apart(ctx context.Context, sketches [][]byte) error {
 	for i, d := range s.digests {
-		// empty ones are equal, and share nobody
+		// empty ones are equal, and share no unit
 		if first := slices.Index(s.digests, d); first < i && s.from[i] < s.from[i+1] {
 			return refuse(len(s.digests), sameRows, first, i)
 		}

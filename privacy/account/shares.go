@@ -14,8 +14,8 @@ type Shares struct {
 	Alone *float64 `json:"epsilon_alone" unit:"ε"`
 }
 
-// SharesOf is the assumption of a plan, or of what was charged of one, with its cost at delta. It is nil where nobody
-// shares noise.
+// SharesOf is the assumption of a plan, or of what was charged of one, with its cost at delta. It is nil where no
+// owners share noise.
 func SharesOf(e privacy.Event, a Accountant, adj privacy.Adjacency, delta float64) *Shares {
 	s := privacy.SharingOf(e)
 	if s.Owners == 0 {

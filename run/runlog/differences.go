@@ -62,7 +62,6 @@ func Some(list []string) string {
 }
 
 // differences are the paths at which two decoded JSON values differ.
-
 func differences(list []string, path string, a, b any) []string {
 	x, object := a.(map[string]any)
 	y, also := b.(map[string]any)

@@ -52,6 +52,8 @@ columns:
   - {name: skipped, type: ignore}
   - {name: place, type: categorical, levels: [x, "y y"], unknown: "y y", missing: error}
   - {name: change, type: numeric, min: -10, max: 1000, transform: signed_log1p, missing: "7.5", encode: hats}
+  - {name: length, type: numeric, min: 0, max: 9, missing: zero, waves: 4}
+  - {name: width, type: numeric, min: 0, max: 2, missing: 1, encode: waves}
   - {name: colour, type: categorical, levels: [red, green, blue], unknown: error, missing: green}
   - {name: one, type: categorical, levels: [only], unknown: only}
   - {name: stage, type: ordinal, levels: [I, II, III, IV], unknown: zero, missing: III}
@@ -74,6 +76,8 @@ func everyRows(n int, draw *rand.Rand) string {
 		{"skipped", []string{"text"}},
 		{"place", []string{"x", " y y", "x", "z", "y y", "x", "X", "?"}},
 		{"change", []string{"0", "-10", "-0.001", "999.5", "", "1e5"}},
+		{"length", []string{"0", "9", "4.5", "-1", "10", "?", "3.3", "1e-9", ""}},
+		{"width", []string{"0", "2", "1", "1.999", "?", "7"}},
 		{"colour", []string{"red", "green", "blue", "red", "green", "blue", "?", "mauve"}},
 		{"one", []string{"only", "other", "?"}},
 		{"stage", []string{"I", "II", "III", "IV", "V", "?", ""}},
@@ -379,7 +383,7 @@ func TestExportONNX(t *testing.T) {
 	} {
 		of := every
 		if i%3 == 2 { // without bumps
-			of = strings.NewReplacer(", hats: 4", "", ", encode: hats", "").Replace(every)
+			of = strings.NewReplacer(", hats: 4", "", ", encode: hats", "", ", waves: 4", "", ", encode: waves", "").Replace(every)
 		}
 		s := mustParse(t, fmt.Sprintf(of, c.norm, c.scaling, c.kind, c.intercept, c.label))
 		text := everyRows(300, draw)

@@ -61,6 +61,7 @@ type encColumn struct {
 	tmin   float64
 	width  float64 // t(max) − t(min)
 	hats   int     // bumps after the first feature
+	waves  int     // or waves
 	cycles []schema.Cycle
 
 	// The label.
@@ -117,7 +118,7 @@ func newEncoder(s *schema.Schema) *encoder {
 
 // prepare sets what the form says.
 func (k *encColumn) prepare() {
-	k.read, k.hats, k.cycles = k.form.Reader(), k.form.Bumps, k.form.Cycles
+	k.read, k.hats, k.waves, k.cycles = k.form.Reader(), k.form.Bumps, k.form.Waves, k.form.Cycles
 	k.plain = k.read == nil && k.form.Words == 0
 	if line := k.form.Line; line != nil {
 		k.line, k.min, k.max, k.t = true, line.Min, line.Max, schema.Transform(line.Transform)
@@ -422,10 +423,13 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 		e.feature(k.offset+1+j, left)
 		e.feature(k.offset+2+j, right)
 	}
+	for t := range k.waves {
+		e.feature(k.offset+1+t, schema.Wave(t, x))
+	}
 	for n, c := range k.cycles {
 		sine, cosine := c.At(at)
-		e.feature(k.offset+1+k.hats+2*n, sine)
-		e.feature(k.offset+2+k.hats+2*n, cosine)
+		e.feature(k.offset+1+k.hats+k.waves+2*n, sine)
+		e.feature(k.offset+2+k.hats+k.waves+2*n, cosine)
 	}
 }
 

@@ -101,6 +101,45 @@ columns:
 	}
 }
 
+// TestWaves: beside the linear feature stand the waves at it, after the transform; where a missing value is 0, all
+// features of the column are.
+func TestWaves(t *testing.T) {
+	s := mustParse(t, `dataset: d
+row_norm: 16
+row_scaling: project
+intercept: false
+format: {missing: ["?"]}
+columns:
+  - {name: a, type: numeric, min: -1, max: 3, waves: 2, missing: zero}
+  - {name: b, type: numeric, min: 0, max: 99, transform: log1p, encode: waves, missing: 9}
+  - {name: y, type: label, min: 0, max: 0.1}
+`)
+	_, unit := s.RowRule()
+	for cells, x := range map[string][2]float64{"-1,0": {-1, -1}, "3,99": {1, 1}, "1.5,9": {0.25, 0}, "9,-9": {1, -1}, "?,?": {math.NaN(), 0}} {
+		e := newEncoder(s)
+		if f := e.cells(append(strings.Split(cells, ","), "7"), nil, nil, []int{0, 1, 2}); f.Found != "" {
+			t.Fatal(f)
+		}
+		e.finish()
+		var got, want [7]float64
+		for i, j := range e.col {
+			got[j] = e.val[i]
+		}
+		if !math.IsNaN(x[0]) {
+			want = [7]float64{x[0], schema.Wave(0, x[0]), schema.Wave(1, x[0])}
+		}
+		want[3] = x[1]
+		for k := range 3 {
+			want[4+k] = schema.Wave(k, x[1])
+		}
+		for j := range got {
+			if d := math.Abs(got[j] - want[j]); d > unit+1e-12 {
+				t.Errorf("%s: feature %d is %v, want %v", cells, j, got[j], want[j])
+			}
+		}
+	}
+}
+
 // TestRowRule: whatever the row, its values are multiples of the unit that fit a
 // float32, are not above the given ones in the project rule, and its norm,
 // rounded up, is within the bound.

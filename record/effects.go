@@ -169,17 +169,17 @@ func columnEffects(name string, f *schema.Form, w []float64) (all []Effect) {
 		}
 		all = append(all, k)
 	case f.Line != nil:
-		k.X, k.Y, k.Half = numericEffect(f, w[:1+f.Bumps])
+		k.X, k.Y, k.Half = numericEffect(f, w[:1+f.Bumps+f.Waves])
 		k.LogX = f.Line.Transform == schema.TransformLog1p
-		if f.Bumps == 0 {
+		if f.Kinks() == 0 {
 			k.Slope = new(Slope)
 		} else {
-			k.Kinks = pieces(f.Bumps)
+			k.Kinks = pieces(f.Kinks())
 		}
 		all = append(all, k)
 	}
 	for i, c := range f.Cycles {
-		first := 1 + f.Bumps + 2*i
+		first := 1 + f.Bumps + f.Waves + 2*i
 		all = append(all, cycleEffect(name, c, w[first], w[first+1]))
 	}
 	return all
@@ -227,17 +227,16 @@ func numericEffect(f *schema.Form, w []float64) (x, y, length []float64) {
 	}
 	lo, hi := t(f.Line.Min), t(f.Line.Max)
 	points := 64
-	if f.Bumps > 0 { // each kink is a point
-		points = (f.Bumps - 1) * pieces(f.Bumps)
+	if k := f.Kinks(); k > 0 { // each kink is a point
+		points = (k - 1) * pieces(k)
 	}
 	for i := range points + 1 {
 		share := float64(i) / float64(points)
 		linear := 2*share - 1
 		v, square := w[0]*linear, linear*linear
-		if f.Bumps > 0 {
-			j, left, right := schema.Bumps(f.Bumps, linear)
-			v += w[1+j]*left + w[2+j]*right
-			square += left*left + right*right
+		for j, c := range f.Curve(linear) {
+			v += w[1+j] * c
+			square += c * c
 		}
 		x, y, length = append(x, inverse(lo+share*(hi-lo))), append(y, v), append(length, math.Sqrt(square))
 	}
@@ -274,9 +273,8 @@ func factors(s *schema.Schema) (least, middle, most float64) {
 			for i := range points + 1 {
 				x := 2*float64(i)/float64(points) - 1
 				v := size(x)
-				if f.Bumps > 0 {
-					_, left, right := schema.Bumps(f.Bumps, x)
-					v += size(left) + size(right)
+				for _, c := range f.Curve(x) {
+					v += size(c)
 				}
 				sized(v)
 			}

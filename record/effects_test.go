@@ -100,3 +100,21 @@ func TestEffects(t *testing.T) {
 		t.Error("a damaged model made a page")
 	}
 }
+
+// TestWaveEffect: the curve of a column with waves is its line and its waves, and noise reaches it by their length.
+func TestWaveEffect(t *testing.T) {
+	f := &schema.Form{Line: &schema.Line{Bounds: schema.Bounds{Min: -1, Max: 1}, Transform: schema.TransformNone}, Waves: 2}
+	x, y, length := numericEffect(f, []float64{1, 2, -3})
+	if len(x) != 7*pieces(8)+1 {
+		t.Errorf("%d points", len(x))
+	}
+	for i, at := range x {
+		a, b := schema.Wave(0, at), schema.Wave(1, at)
+		if math.Abs(y[i]-(at+2*a-3*b)) > 1e-9 || math.Abs(length[i]-math.Sqrt(at*at+a*a+b*b)) > 1e-9 {
+			t.Errorf("at %v: %v, length %v", at, y[i], length[i])
+		}
+	}
+	if e := columnEffects("a", f, []float64{1, 2, -3}); len(e) != 1 || e[0].Slope != nil || e[0].Kinks != pieces(8) {
+		t.Errorf("%+v", e)
+	}
+}

@@ -89,7 +89,7 @@ func (s *Schema) OnGrid(columns []string) *Schema {
 	for i := range t.Columns {
 		switch c := &t.Columns[i]; {
 		case c.onGrid() && slices.Contains(columns, c.Name):
-			c.Hats, c.Missing, c.Free, c.Transform = 0, missingOf(c.Missing), false, TransformNone
+			c.Hats, c.Waves, c.Missing, c.Free, c.Transform = 0, 0, missingOf(c.Missing), false, TransformNone
 		case c.features() > 0:
 			*c = Column{Name: c.Name, Type: TypeIgnore}
 		}

@@ -25,10 +25,12 @@ var numericType = columnType{
 			"unknown"),
 		config.NewField("transform", "text", "`none`", "`none`, `log1p` (for `min` ≥ 0) or `signed_log1p`",
 			"none log1p signed_log1p"),
-		config.NewField("encode", "text", "chosen by the run", "`linear`, one feature, or `hats`, bumps beside it",
-			"linear hats"),
+		config.NewField("encode", "text", "chosen by the run",
+			"`linear`, one feature, `hats`, bumps beside it, or `waves`, smooth curves beside it", "linear hats waves"),
 		config.NewField("hats", "whole number from 2 to 64", "8 with `encode: hats`",
 			"number of bumps; without `encode` it means `encode: hats`"),
+		config.NewField("waves", "whole number from 1 to 6", "3 with `encode: waves`",
+			"number of waves; without `encode` it means `encode: waves`"),
 		config.NewField("missing", "text or number", "`error`",
 			"what a missing mark counts as: `error` (a bad row), `zero` (the middle of the range) or a number within the bounds"),
 		config.NewField("source", "text", "none", "where the bounds come from, for a [disclosure](../how-to/disclosure.md)"),
@@ -45,8 +47,8 @@ var numericType = columnType{
 			c.Bounds = r.bounds(path, f)
 		}
 		c.Transform = or(r, path+".transform", f.Transform, TransformNone)
-		c.Hats = r.hats(path+".", f.Encode, f.Hats)
-		c.Free = !r.doc.Has(path+".encode") && !r.doc.Has(path+".hats")
+		c.Hats, c.Waves = r.curves(path+".", f)
+		c.Free = !r.doc.Has(path+".encode") && c.Hats == 0 && c.Waves == 0
 		c.Missing = or(r, path+".missing", f.Missing, RuleError)
 	},
 	check: func(c *Column, path string, open bool) *config.Error {
@@ -87,7 +89,7 @@ var numericType = columnType{
 			f.Grid = true
 			return f
 		}
-		f.Line, f.Bumps = &Line{*c.Bounds, c.Transform}, c.Hats
+		f.Line, f.Bumps, f.Waves = &Line{*c.Bounds, c.Transform}, c.Hats, c.Waves
 		return f
 	},
 	says: func(c *Column) string { return "from " + num(c.Bounds.Min) + " to " + num(c.Bounds.Max) },
@@ -99,15 +101,26 @@ var numericType = columnType{
 		if c.Hats > 0 {
 			t += fmt.Sprintf(", and encoded as one linear feature and %d bumps at equal distances", c.Hats)
 		}
+		if c.Waves > 0 {
+			t += fmt.Sprintf(", and encoded as one linear feature and %d waves", c.Waves)
+		}
 		return fmt.Sprintf("is clamped to [%s, %s]%s; %s", num(c.Bounds.Min), num(c.Bounds.Max), t, c.missingWords())
 	},
 }
+
+const wavesAllowed = "a whole number from 1 to 6, the waves beside the linear feature"
 
 const hatsAllowed = "a whole number from 2 to 64, the bumps beside the linear feature"
 
 func (c *Column) checkHats(path string) *config.Error {
 	if c.Hats != 0 && (c.Hats < minHats || c.Hats > maxHats) {
 		return columnFault(path+".hats", strconv.Itoa(c.Hats), hatsAllowed)
+	}
+	if c.Waves < 0 || c.Waves > maxWaves {
+		return columnFault(path+".waves", strconv.Itoa(c.Waves), wavesAllowed)
+	}
+	if c.Hats > 0 && c.Waves > 0 {
+		return columnFault(path+".waves", "waves beside bumps", "hats or waves")
 	}
 	return nil
 }

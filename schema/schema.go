@@ -49,6 +49,7 @@ const (
 
 	EncodeLinear = "linear" // a numeric column is one feature
 	EncodeHats   = "hats"   // Column.Hats: bumps beside that feature
+	EncodeWaves  = "waves"  // Column.Waves: waves beside it
 
 	EncodePixels     = "pixels"     // an image's features are its pixels
 	EncodeScattering = "scattering" // Image.Encode: they are normalized scattering coefficients
@@ -197,6 +198,7 @@ type Column struct {
 	Bounds    *Bounds  `json:"bounds,omitempty"`
 	Transform string   `json:"transform,omitempty"` // numeric: applied after clamping
 	Hats      int      `json:"hats,omitempty"`      // numeric: piecewise-linear bumps beside the linear feature; 0: none
+	Waves     int      `json:"waves,omitempty"`     // numeric: waves in place of bumps; 0: none
 	Levels    []string `json:"levels,omitempty"`    // categorical, ordinal: the public levels
 	Origin    string   `json:"origin,omitempty"`    // date: the day or time that days are counted from, in ISO 8601
 	Layout    string   `json:"layout,omitempty"`    // date: what its cells look like, as %d.%m.%Y; "": ISO 8601
@@ -211,7 +213,7 @@ type Column struct {
 	Strip string  `json:"strip,omitempty"` // label: trailing text that is taken off before matching
 	// where the bounds, levels or classes come from; nothing is computed from it
 	Source string `json:"source,omitempty"`
-	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats
+	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats or Waves
 }
 
 // Load reads and parses the schema file at path.
@@ -308,12 +310,17 @@ func (s *Schema) Free() int {
 }
 
 // WithHats is the schema with that many bumps, or none, in each column that was free. No column is free afterwards.
-func (s *Schema) WithHats(hats int) *Schema {
+func (s *Schema) WithHats(hats int) *Schema { return s.with(hats, 0) }
+
+// WithWaves is likewise the schema with that many waves.
+func (s *Schema) WithWaves(waves int) *Schema { return s.with(0, waves) }
+
+func (s *Schema) with(hats, waves int) *Schema {
 	t := *s
 	t.Columns = slices.Clone(s.Columns)
 	for i := range t.Columns {
 		if c := &t.Columns[i]; c.Free {
-			c.Hats, c.Free = hats, false
+			c.Hats, c.Waves, c.Free = hats, waves, false
 		}
 	}
 	return &t

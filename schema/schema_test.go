@@ -218,6 +218,80 @@ func TestHats(t *testing.T) {
 	}
 }
 
+// TestWaves: a column with waves has one feature for each of them behind its own; a column has bumps or waves, not both.
+func TestWaves(t *testing.T) {
+	plain := mustParse(t, small)
+	for text, waves := range map[string]int{"encode: waves,": 3, "waves: 1,": 1, "waves: 6, encode: waves,": 6} {
+		s := mustParse(t, strings.Replace(small, "max: 100,", "max: 100, "+text, 1))
+		names := s.FeatureNames()
+		if s.Columns[0].Waves != waves || s.Columns[0].Free || s.Dim() != plain.Dim()+waves || len(names) != s.Dim() ||
+			names[1] != "age wave 1" || names[waves+1] != plain.FeatureNames()[1] {
+			t.Errorf("%s: %d waves, %d features, names %q", text, s.Columns[0].Waves, s.Dim(), names)
+		}
+		b, err := s.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := FromJSON(b); err != nil || back.Fingerprint() != s.Fingerprint() || s.Fingerprint() == plain.Fingerprint() {
+			t.Errorf("%s: %v", text, err)
+		}
+		if !strings.Contains(strings.Join(s.Assumptions(), " "), fmt.Sprintf("one linear feature and %d waves", waves)) {
+			t.Errorf("%s: %q", text, s.Assumptions())
+		}
+	}
+	for text, want := range map[string]string{
+		"waves: 7,":                 "columns[0].waves: found 7; write a whole number from 1 to 6",
+		"waves: 0,":                 "columns[0].waves: found 0; write a whole number from 1 to 6",
+		"waves: 2, hats: 4,":        "columns[0].waves: found waves beside bumps; expected hats or waves",
+		"waves: 2, encode: linear,": "columns[0].waves: found waves with encode: linear; expected encode: waves, or no waves",
+		"hats: 8, encode: waves,":   "columns[0].hats: found bumps with encode: waves; expected encode: hats, or no hats",
+		"waves: 3, encode: hats,":   "columns[0].waves: found waves with encode: hats; expected encode: waves, or no waves",
+	} {
+		_, err := Parse("s.yaml", []byte(strings.Replace(small, "max: 100,", "max: 100, "+text, 1)))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestWave: waves are orthogonal to each other, to a constant and to a line at the centers of bumps, each has 0.7 of the
+// height of the one before, and between centers they are linear.
+func TestWave(t *testing.T) {
+	at := func(wave int) []float64 {
+		v := make([]float64, waveBumps)
+		for j := range v {
+			v[j] = Wave(wave, 2*float64(j)/(waveBumps-1)-1)
+		}
+		return v
+	}
+	dot := func(a, b []float64) (sum float64) {
+		for j := range a {
+			sum += a[j] * b[j]
+		}
+		return sum
+	}
+	one, line := make([]float64, waveBumps), make([]float64, waveBumps)
+	for j := range one {
+		one[j], line[j] = 1, float64(j)
+	}
+	for a := range maxWaves {
+		if d := math.Abs(dot(at(a), one)) + math.Abs(dot(at(a), line)); d > 1e-12 {
+			t.Errorf("wave %d has %v of a constant or a line", a+1, d)
+		}
+		for b := range a {
+			if d := dot(at(a), at(b)); math.Abs(d) > 1e-12 {
+				t.Errorf("waves %d and %d: %v", a+1, b+1, d)
+			}
+		}
+		if size, want := dot(at(a), at(a)), waveBumps/2*math.Pow(waveFall, 2*float64(a+1)); math.Abs(size/want-1) > 1e-12 {
+			t.Errorf("wave %d has the square %v, want %v", a+1, size, want)
+		}
+		if mid := Wave(a, 1./7); math.Abs(mid-at(a)[4]) > 1e-12 || math.Abs(Wave(a, 0)-(at(a)[3]+at(a)[4])/2) > 1e-12 {
+			t.Errorf("wave %d is not linear between centers", a+1)
+		}
+	}
+}
+
 // TestHatsSum: bumps are from 0 to 1, at most two are not 0, and they sum to 1, wherever a value is; each is 1 at its center.
 func TestHatsSum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -370,7 +444,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"type: ignore", "type: label, classes: [a, b]", "s.yaml:13:24: columns[4].type: found a second label"},
 		{"name: id", "name: age", `s.yaml:11:12: columns[2].name: found "age" a second time`},
 		{"min: 0, max: 1000", "min: -1, max: 1000", "s.yaml:12:64: columns[3].transform: found log1p with a min below 0"},
-		{"min: 0, max: 100,", "min: 0, max: 100, encode: bins,", `s.yaml:5:58: columns[0].encode: found "bins"; write linear or hats`},
+		{"min: 0, max: 100,", "min: 0, max: 100, encode: bins,", `s.yaml:5:58: columns[0].encode: found "bins"; write linear, hats or waves`},
 		{"min: 0, max: 100,", "min: 0, max: 100, hats: 1,", "s.yaml:5:56: columns[0].hats: found 1; write a whole number from 2 to 64"},
 		{"min: 0, max: 100,", "min: 0, max: 100, encode: hats, hats: 0,", "s.yaml:5:70: columns[0].hats: found 0; write a whole number from 2 to 64"},
 		{"min: 0, max: 100,", "min: 0, max: 100, hats: 65,", "s.yaml:5:56: columns[0].hats: found 65"},

@@ -86,6 +86,7 @@ type Form struct {
 
 	Line   *Line   // one feature, from −1 to 1 between bounds
 	Bumps  int     // piecewise-linear bumps on that feature ([Bumps]), each of them one
+	Waves  int     // in place of bumps: so many waves on that feature ([Wave]), each of them one
 	Cycles []Cycle // two features each
 	OneHot bool    // a feature for each level
 	Grid   bool    // a feature for each bin of the public grid ([GridBin])
@@ -134,7 +135,7 @@ func (f *Form) Wanted() string { return f.wanted }
 
 // Features is the number of features.
 func (f *Form) Features() int {
-	n := f.Bumps + 2*len(f.Cycles) + f.Words
+	n := f.Bumps + f.Waves + 2*len(f.Cycles) + f.Words
 	if f.Line != nil {
 		n++
 	}
@@ -154,6 +155,9 @@ func (f *Form) names(column string) (names []string) {
 	}
 	for i := range f.Bumps {
 		names = append(names, column+" hat "+strconv.Itoa(i+1))
+	}
+	for i := range f.Waves {
+		names = append(names, column+" wave "+strconv.Itoa(i+1))
 	}
 	for _, c := range f.Cycles {
 		names = append(names, column+" sine of the "+c.Name, column+" cosine of the "+c.Name)
@@ -201,6 +205,7 @@ var columnParts = []struct {
 	{"min", func(c *Column) bool { return c.Bounds != nil }},
 	{"transform", func(c *Column) bool { return c.Transform != "" }},
 	{"hats", func(c *Column) bool { return c.Hats != 0 }},
+	{"waves", func(c *Column) bool { return c.Waves != 0 }},
 	{"levels", func(c *Column) bool { return c.Levels != nil }},
 	{"unknown", func(c *Column) bool { return c.Unknown != "" }},
 	{"missing", func(c *Column) bool { return c.Missing != "" }},

@@ -114,6 +114,7 @@ type column struct {
 	Transform string      `yaml:"transform"`
 	Encode    string      `yaml:"encode"`
 	Hats      int         `yaml:"hats"`
+	Waves     int         `yaml:"waves"`
 	Missing   string      `yaml:"missing"`
 	Levels    []string    `yaml:"levels,list"`
 	Unknown   string      `yaml:"unknown"`
@@ -284,20 +285,27 @@ func (r *reader) unknown(block, bounds string) {
 	}
 }
 
-// hats is the number of bumps that the fields encode and hats ask for.
-func (r *reader) hats(block, encode string, n int) int {
-	has := r.doc.Has(block + "hats")
+// curves reads how a numeric column is encoded: the number of bumps, or of waves.
+func (r *reader) curves(block string, f *column) (hats, waves int) {
+	encode, hasHats, hasWaves := f.Encode, r.doc.Has(block+"hats"), r.doc.Has(block+"waves")
+	hats, waves = f.Hats, f.Waves
 	switch {
-	case r.doc.Has(block+"encode") && encode != EncodeLinear && encode != EncodeHats:
-		r.fail(block+"encode", config.Quote(encode), "linear or hats")
-	case encode == EncodeLinear && has:
-		r.fail(block+"hats", "bumps with encode: linear", "encode: hats, or no hats")
-	case has && (n < minHats || n > maxHats): // of 0 check would see no bumps
-		r.fail(block+"hats", strconv.Itoa(n), hatsAllowed)
-	case encode == EncodeHats && !has:
-		return DefaultHats
+	case r.doc.Has(block+"encode") && encode != EncodeLinear && encode != EncodeHats && encode != EncodeWaves:
+		r.fail(block+"encode", config.Quote(encode), "linear, hats or waves")
+	case hasHats && encode != "" && encode != EncodeHats:
+		r.fail(block+"hats", "bumps with encode: "+encode, "encode: hats, or no hats")
+	case hasWaves && encode != "" && encode != EncodeWaves:
+		r.fail(block+"waves", "waves with encode: "+encode, "encode: waves, or no waves")
+	case hasHats && (hats < minHats || hats > maxHats): // of 0 check would see no bumps
+		r.fail(block+"hats", strconv.Itoa(hats), hatsAllowed)
+	case hasWaves && (waves < 1 || waves > maxWaves):
+		r.fail(block+"waves", strconv.Itoa(waves), wavesAllowed)
+	case encode == EncodeHats && !hasHats:
+		hats = DefaultHats
+	case encode == EncodeWaves && !hasWaves:
+		waves = DefaultWaves
 	}
-	return n
+	return hats, waves
 }
 
 func (r *reader) format() Format {

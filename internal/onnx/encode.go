@@ -85,7 +85,7 @@ type column struct {
 // order.
 func (e *encoder) columns() string {
 	var numbers, others []column
-	var lines, bumps, cycles, rest []int64 // their features in the schema's order
+	var lines, bumps, curves, cycles, rest []int64 // their features in the schema's order
 	// The inputs in the schema's order, before any other node.
 	for at, c := range e.schema.Places() {
 		k := column{c.Form(), c.Name}
@@ -116,6 +116,7 @@ func (e *encoder) columns() string {
 			numbers = append(numbers, k)
 			next(&lines, 1)
 			next(&bumps, k.Bumps)
+			next(&curves, k.Waves)
 			next(&cycles, 2*len(k.Cycles))
 		}
 	}
@@ -131,7 +132,7 @@ func (e *encoder) columns() string {
 		}
 	}
 	x := e.join(parts...)
-	all := slices.Concat(lines, bumps, cycles, rest)
+	all := slices.Concat(lines, bumps, curves, cycles, rest)
 	order := make([]int64, len(all))
 	for i, j := range all {
 		order[j] = int64(i)
@@ -195,34 +196,79 @@ func (e *encoder) numeric(columns []column) []string {
 		}
 		parts = append(parts, x)
 	}
-	lines, bumps, waves := []int64{}, []int64{}, []int64{} // of each feature: its column
-	half, center := []float64{}, []float64{}
+	lines, cycles := []int64{}, []int64{} // of each feature: its column
+	var bumps, tents bumpFeatures
+	var waves []int64 // of each wave: its column; each follows from the tents
 	period, begin, phase := []float64{}, []float64{}, []float64{}
 	for i, c := range columns {
 		lines = append(lines, int64(i))
-		for j := range c.Bumps {
-			bumps, half, center = append(bumps, int64(i)), append(half, float64(c.Bumps-1)/2), append(center, float64(j))
+		bumps.add(i, c.Bumps)
+		if c.Waves > 0 {
+			tents.add(i, c.Kinks())
+		}
+		for range c.Waves {
+			waves = append(waves, int64(i))
 		}
 		for _, w := range c.Cycles {
 			for _, p := range []float64{0, math.Pi / 2} { // a cosine is a sine a quarter of a turn ahead
-				waves, period, begin, phase = append(waves, int64(i)), append(period, w.Period), append(begin, w.Zero),
+				cycles, period, begin, phase = append(cycles, int64(i)), append(period, w.Period), append(begin, w.Zero),
 					append(phase, p)
 			}
 		}
 	}
 	add(v, lines)
-	if len(bumps) > 0 {
-		u := e.op("Mul", e.op("Add", e.gather(v, bumps), e.number(1)), e.numbers(half, 1, len(half)))
-		u = e.op("Abs", e.op("Sub", u, e.numbers(center, 1, len(center))))
-		add(e.op("Max", e.op("Sub", e.number(1), u), e.number(0)), bumps)
+	if len(bumps.of) > 0 {
+		add(e.bumps(v, bumps), bumps.of)
 	}
 	if len(waves) > 0 {
-		k := len(waves)
-		u := e.op("Div", e.op("Sub", e.gather(clamped, waves), e.numbers(begin, 1, k)), e.numbers(period, 1, k))
+		add(e.op("MatMul", e.bumps(v, tents), e.numbers(waveMatrix(columns, len(waves)), len(tents.of), len(waves))), waves)
+	}
+	if len(cycles) > 0 {
+		k := len(cycles)
+		u := e.op("Div", e.op("Sub", e.gather(clamped, cycles), e.numbers(begin, 1, k)), e.numbers(period, 1, k))
 		u = e.op("Sub", u, e.op("Floor", u))
-		add(e.op("Sin", e.op("Add", e.op("Mul", u, e.number(2*math.Pi)), e.numbers(phase, 1, k))), waves)
+		add(e.op("Sin", e.op("Add", e.op("Mul", u, e.number(2*math.Pi)), e.numbers(phase, 1, k))), cycles)
 	}
 	return parts
+}
+
+// bumpFeatures are bumps of columns: of each its column, its center, and half the number of steps between centers.
+type bumpFeatures struct {
+	of           []int64
+	half, center []float64
+}
+
+// add adds so many bumps of a column.
+func (b *bumpFeatures) add(column, bumps int) {
+	for j := range bumps {
+		b.of, b.half, b.center = append(b.of, int64(column)), append(b.half, float64(bumps-1)/2), append(b.center, float64(j))
+	}
+}
+
+// bumps are the values of bumps of columns of v.
+func (e *encoder) bumps(v string, b bumpFeatures) string {
+	u := e.op("Mul", e.op("Add", e.gather(v, b.of), e.number(1)), e.numbers(b.half, 1, len(b.half)))
+	u = e.op("Abs", e.op("Sub", u, e.numbers(b.center, 1, len(b.center))))
+	return e.op("Max", e.op("Sub", e.number(1), u), e.number(0))
+}
+
+// waveMatrix makes so many waves of columns from the bumps that they are linear between.
+func waveMatrix(columns []column, waves int) (m []float64) {
+	first := 0
+	for _, c := range columns {
+		if c.Waves == 0 {
+			continue
+		}
+		for j := range c.Kinks() {
+			row := make([]float64, waves)
+			for t := range c.Waves {
+				row[first+t] = schema.WaveBumps(t)[j]
+			}
+			m = append(m, row...)
+		}
+		first += c.Waves
+	}
+	return m
 }
 
 // gather is a matrix of these columns of x.

@@ -1,0 +1,94 @@
+package schema
+
+import "math"
+
+// Waves are features of a number that take the place of many bumps where noise is large: smooth curves through the
+// centers of eight bumps, piecewise linear between them, each with one more turn than the last and about 0.7 of its
+// height. They have no constant and no line, which the intercept and the linear feature are.
+const (
+	waveBumps = 8
+	maxWaves  = 6
+	waveFall  = 0.7 // the height of a wave over that of the one before
+)
+
+// DefaultWaves is the number of waves with `encode: waves`.
+const DefaultWaves = 3
+
+// waves[t][j] is wave t at the center of bump j.
+var waves = func() (table [maxWaves][waveBumps]float64) {
+	height := 1.0
+	for t, s := range Shapes(waveBumps)[2 : 2+maxWaves] {
+		height *= waveFall
+		for j, v := range s {
+			table[t][j] = height * math.Sqrt(waveBumps/2) * v
+		}
+	}
+	return table
+}()
+
+// Shapes is an orthonormal basis of what k bumps at equal distances can be: a constant, a line, and cosines of more and
+// more turns less what they have of the shapes before.
+func Shapes(k int) [][]float64 {
+	var all [][]float64
+	for turns := range k {
+		s := make([]float64, k)
+		for i := range s {
+			switch turns {
+			case 0:
+				s[i] = 1
+			case 1:
+				s[i] = float64(i) - float64(k-1)/2
+			default:
+				s[i] = math.Cos(math.Pi * float64(turns) * (float64(i) + 0.5) / float64(k))
+			}
+		}
+		for _, before := range all {
+			along := 0.0
+			for i, v := range before {
+				along += v * s[i]
+			}
+			for i, v := range before {
+				s[i] -= along * v
+			}
+		}
+		square := 0.0
+		for _, v := range s {
+			square += v * v
+		}
+		for i := range s {
+			s[i] /= math.Sqrt(square)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Wave is the value of a wave, numbered from 0, where the linear feature is x, from −1 to 1.
+func Wave(wave int, x float64) float64 {
+	j, left, right := Bumps(waveBumps, x)
+	return float64(waves[wave][j]*left) + float64(waves[wave][j+1]*right)
+}
+
+// WaveBumps are the values of a wave at the centers of so many bumps, between which it is linear.
+func WaveBumps(wave int) []float64 { return waves[wave][:] }
+
+// Curve is the values of the features beside the linear one, where that is x: of bumps, or of waves.
+func (f *Form) Curve(x float64) []float64 {
+	v := make([]float64, f.Bumps+f.Waves)
+	if f.Bumps > 0 {
+		j, left, right := Bumps(f.Bumps, x)
+		v[j], v[j+1] = left, right
+	}
+	for t := range f.Waves {
+		v[f.Bumps+t] = Wave(t, x)
+	}
+	return v
+}
+
+// Kinks is the number of points at equal distances between which the column's effect is linear; 0: it is a line.
+func (f *Form) Kinks() int {
+	if f.Waves > 0 {
+		return waveBumps
+	}
+	return f.Bumps
+}

@@ -7,55 +7,69 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Bumps says how many piecewise-linear bumps (schema.Column.Hats) each numeric column gets whose schema names no
-// encoding, and why. Like all that [Auto] chooses it follows from public facts.
+// Bumps says what features each numeric column gets beside its linear one whose schema names no encoding: so many bumps
+// (schema.Column.Hats), so many waves (schema.Column.Waves), or none; and why. Like all that [Auto] chooses it follows
+// from public facts.
 type Bumps struct {
-	Count int // bumps of a column; 0: none
-	Why   string
+	Hats, Waves int
+	Why         string
 }
 
-// The numbers of bumps that are tried, the most first, each with the most noise ν√d and the fewest rows per feature
-// at which it is taken (docs/measurements/methods.md). Bumps cost twice: the features of a row share its norm, so
-// noise weighs more, and with few rows for each feature they fit those rows and no others.
-var bumpRules = []struct {
-	count int
-	noise float64
-	rows  float64
-}{
-	{16, 0.012, 150},
-	{8, 0.06, 80},
+// The encodings that are tried, the one of most features first, each with the most noise at which it is taken: ν√d, for
+// more than two classes times √(classes − 1). Further features cost twice (docs/measurements/methods.md): those of a row
+// share its norm, so noise weighs more; and with few rows for each they fit those rows and no others.
+var (
+	bumpRules = []bumpRule{{hats: 16, noise: 0.012, rows: 150}, {hats: 8, noise: 0.004, rows: 80},
+		{waves: 5, noise: 0.06, rows: 80}}
+	numberRules = []bumpRule{{waves: 2, noise: 0.02, rows: 80}} // for the squared loss
+)
+
+type bumpRule struct {
+	hats, waves int
+	noise, rows float64
 }
 
-// bumpValues bounds the encoded table, in values of 4 bytes: bumps multiply its memory.
+func (r bumpRule) String() string {
+	if r.waves > 0 {
+		return fmt.Sprintf("%d waves", r.waves)
+	}
+	return fmt.Sprintf("%d bumps", r.hats)
+}
+
+// bumpValues bounds the encoded table, in values of 4 bytes: further features multiply its memory.
 const bumpValues = 1 << 29
 
 // Bumps chooses for the numeric columns that name no encoding; of pub they are linear.
 func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) {
+	rules := bumpRules
 	switch {
 	case columns == 0:
 		return Bumps{}, nil
-	case !pub.Lipschitz.Finite():
-		return Bumps{Why: "no bumps: the rule is for losses with a bound on their slope"}, nil
+	case !pub.Lipschitz.Finite() && !pub.Shifted:
+		return Bumps{Why: "no bumps: the rule is for classes, and for numbers with the squared loss"}, nil
 	case !terms.Off && terms.Budget.Delta == 0 || pub.L1Bound > 0 && pub.L1Bound <= pub.NormBound:
 		return Bumps{Why: "no bumps: the rule is for rows held to an L2 norm and Gaussian noise"}, nil
+	case pub.Classes == 0:
+		rules = numberRules
 	}
 	noise, err := m.Noise(pub, terms)
 	if err != nil {
 		return Bumps{}, err
 	}
 	linear := perClass(pub)
+	noise *= math.Sqrt(math.Max(1, float64(pub.Classes-1)))
 	var why string
-	for _, r := range bumpRules {
-		d := linear + float64(columns*r.count)
+	for _, r := range rules {
+		d := linear + float64(columns*(r.hats+r.waves))
 		noise, rows := noise*math.Sqrt(d/linear), float64(pub.Rows)/d
-		why = fmt.Sprintf("with %d, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r.count,
-			d, noise, r.noise, rows, r.rows)
+		why = fmt.Sprintf("with %v, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r, d,
+			noise, r.noise, rows, r.rows)
 		if float64(pub.Rows)*d > bumpValues {
-			why = fmt.Sprintf("with %d, d = %.0f, and %d rows would take more than 2 GiB", r.count, d, pub.Rows)
+			why = fmt.Sprintf("with %v, d = %.0f, and %d rows would take more than 2 GiB", r, d, pub.Rows)
 			continue
 		}
 		if noise <= r.noise && rows >= r.rows {
-			return Bumps{r.count, fmt.Sprintf("%d bumps beside each linear feature: %s", r.count, why)}, nil
+			return Bumps{r.hats, r.waves, fmt.Sprintf("%v beside each linear feature: %s", r, why)}, nil
 		}
 	}
 	return Bumps{Why: "no bumps: " + why}, nil

@@ -7,11 +7,12 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/schema"
 )
 
-// A Curve says where the bumps of a numeric column are among the parameters: first beside its linear feature, one after
-// the other.
-type Curve struct{ At, Bumps int }
+// A Curve says where the features beside a numeric column's linear one are among those of a row: so many bumps, or so
+// many waves.
+type Curve struct{ At, Bumps, Waves int }
 
 // fewestCurves is the number of columns from which on their bumps are smoothed: James and Stein's estimate needs three.
 const fewestCurves = 3
@@ -19,75 +20,79 @@ const fewestCurves = 3
 // Smooths says whether a run of m with such curves smooths them.
 func (m Auto) Smooths(pub oracle.Public, curves []Curve) bool {
 	g := m.Gradient
-	return !m.RawBumps && len(curves) >= fewestCurves && pub.OneMargin && pub.Classes == 2 && !g.Off && !g.Laplace &&
+	return !m.RawBumps && len(curves) >= fewestCurves && m.Solve != SolveStatistics && !g.Off && !g.Laplace &&
 		g.Clipping != ByValue && (g.Batch == 0 || g.Batch == pub.Rows)
 }
 
-// Smooth takes from the output w of a finished run, a tail average, what its known noise adds to its curves. The
-// weights of a column's k bumps are written in an orthonormal basis of k shapes, from flat to wavy: a constant, a line,
-// and cosines less what they have of these. For each shape the coefficients of all columns with k bumps are brought
-// closer to 0 by what noise adds to their length (shrink). So a table of straight lines loses its waves, and one of
-// curves keeps them. The noise of a coefficient is that of any parameter, pulled back by the curvature that marginNoise
-// counts on. This is post-processing.
+// Smooth takes from the output w of a finished run, a tail average, what its known noise adds to its curves. Waves are
+// an orthogonal basis of curves; the weights of k bumps are written in one, from flat to wavy (schema.Shapes). For each
+// shape the coefficients of all columns with as many bumps or waves, and of all classes, are brought closer to 0 by what
+// noise adds to their length (shrink). So a table of straight lines loses its waves, and one of curves keeps them. The
+// noise of a coefficient is that of any parameter, pulled back by the curvature that marginNoise counts on. This is
+// post-processing.
 func (m Auto) Smooth(w []float64, curves []Curve, pub oracle.Public, obj Objective, last Step) {
 	if !m.SmoothBumps || last.T < m.Steps {
 		return
 	}
 	c := m.facts(pub, obj)
-	curvature := m.Gradient.Clip / c.whole * c.smooth / c.dim
+	m = m.skewed(pub, last.Shift)
+	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim
 	if last.Center != nil {
 		var part float64
 		m, part = m.around(pub, obj, last.Center)
 		curvature *= part
 	}
 	variance := m.NoiseVariance(pub, curvature)
-	done := map[int]bool{}
+	done := map[Curve]bool{}
 	for _, first := range curves {
-		if done[first.Bumps] {
+		kind := Curve{Bumps: first.Bumps, Waves: first.Waves}
+		if done[kind] {
 			continue
 		}
-		done[first.Bumps] = true
-		var like []Curve // first and those with as many bumps
-		for _, c := range curves {
-			if c.Bumps == first.Bumps {
-				like = append(like, c)
+		done[kind] = true
+		var like []int // where curves of the kind begin, in each class
+		for at := 0; at < pub.Dim; at += int(c.dim) {
+			for _, c := range curves {
+				if c.Bumps == kind.Bumps && c.Waves == kind.Waves {
+					like = append(like, at+c.At)
+				}
 			}
 		}
-		for _, shape := range shapes(first.Bumps) {
+		for _, shape := range kind.shapes() {
 			before := make([]float64, len(like))
-			for i, c := range like {
-				before[i] = floats.Dot(shape, w[c.At:c.At+c.Bumps])
+			for i, at := range like {
+				before[i] = floats.Dot(shape, w[at:at+len(shape)])
 			}
 			after := slices.Clone(before)
 			shrink(after, variance)
-			for i, c := range like {
-				floats.AddScaled(w[c.At:c.At+c.Bumps], after[i]-before[i], shape)
+			for i, at := range like {
+				floats.AddScaled(w[at:at+len(shape)], after[i]-before[i], shape)
 			}
 		}
 	}
 }
 
-// shapes is an orthonormal basis: a constant, a line, and cosines of more and more turns less what they have of the
-// shapes before.
-func shapes(k int) [][]float64 {
-	var all [][]float64
-	for turns := range k {
-		s := make([]float64, k)
-		for i := range s {
-			switch turns {
-			case 0:
-				s[i] = 1
-			case 1:
-				s[i] = float64(i) - float64(k-1)/2
-			default:
-				s[i] = math.Cos(math.Pi * float64(turns) * (float64(i) + 0.5) / float64(k))
-			}
-		}
-		for _, before := range all {
-			floats.AddScaled(s, -floats.Dot(s, before), before)
-		}
-		floats.Scale(1/norm2(s), s)
-		all = append(all, s)
+// usual is the gradient that an ordinary record has at a good model: that of a wrong class, or of a number that is off
+// by a part of the width of labels.
+func (c *autoChoice) usual() float64 {
+	if c.quad {
+		return math.Max(c.Gradient.Clip, usualMiss*c.whole)
+	}
+	return c.whole
+}
+
+// usualMiss is how far predictions of numbers are usually off, over the width of labels.
+const usualMiss = 0.15
+
+// shapes is an orthonormal basis of what the features can say.
+func (c Curve) shapes() [][]float64 {
+	if c.Waves == 0 {
+		return schema.Shapes(c.Bumps)
+	}
+	all := make([][]float64, c.Waves)
+	for t := range all {
+		all[t] = make([]float64, c.Waves)
+		all[t][t] = 1
 	}
 	return all
 }

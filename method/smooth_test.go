@@ -88,7 +88,8 @@ func TestSmooth(t *testing.T) {
 		"bumps":        {method.Auto{}, pub, columns, true},
 		"two columns":  {method.Auto{}, pub, 2, false},
 		"turned off":   {method.Auto{RawBumps: true}, pub, columns, false},
-		"softmax":      {method.Auto{}, softmax, columns, false},
+		"softmax":      {method.Auto{}, softmax, columns, true},
+		"statistics":   {method.Auto{Solve: method.SolveStatistics}, pub, columns, false},
 		"no noise":     {method.Auto{Gradient: method.Gradient{Off: true}}, pub, columns, false},
 		"Laplace":      {method.Auto{Gradient: method.Gradient{Laplace: true}}, pub, columns, false},
 		"samples":      {method.Auto{Gradient: method.Gradient{Batch: 10}}, pub, columns, false},
@@ -96,6 +97,51 @@ func TestSmooth(t *testing.T) {
 	} {
 		if got := c.m.Smooths(c.pub, curves[:c.curves]); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestSmoothWaves: waves that are noise go, those of a curve stay, wave by wave and over all classes together; so it is for
+// the squared loss, too.
+func TestSmoothWaves(t *testing.T) {
+	const columns, waves, features = 6, 3, 6*4 + 1
+	var curves []method.Curve
+	for i := range columns {
+		curves = append(curves, method.Curve{At: i*(1+waves) + 1, Waves: waves})
+	}
+	m := method.Auto{Steps: 100, Rate: 0.5, Gradient: method.Gradient{Clip: 0.5, Noise: 40}, SmoothBumps: true}
+	number := wide(1000, features)
+	number.Classes, number.Lipschitz, number.LabelSpan = 0, oracle.Bound(math.Inf(1)), 4
+	three := wide(1000, 3*features)
+	three.Classes, three.OneMargin = 3, false
+	for name, pub := range map[string]oracle.Public{"two classes": wide(1000, features), "three classes": three, "a number": number} {
+		sigma := math.Sqrt(m.NoiseVariance(pub, 0.25/features))
+		rnd := rand.New(rand.NewPCG(23, 7))
+		w := make([]float64, pub.Dim)
+		for i := range w {
+			w[i] = sigma * rnd.NormFloat64()
+		}
+		for at := 0; at < pub.Dim; at += features {
+			for _, c := range curves {
+				w[at+c.At] += 30 * sigma // the first wave of all columns
+			}
+		}
+		before := slices.Clone(w)
+		m.Smooth(w, curves, pub, method.Objective{}, method.Step{T: 100})
+		first, others, was := 0.0, 0.0, 0.0
+		for at := 0; at < pub.Dim; at += features {
+			for _, c := range curves {
+				first += w[at+c.At] / before[at+c.At]
+				for _, j := range []int{at + c.At + 1, at + c.At + 2} {
+					others, was = others+w[j]*w[j], was+before[j]*before[j]
+				}
+				if w[at+c.At-1] != before[at+c.At-1] {
+					t.Errorf("%s: a linear feature moved", name)
+				}
+			}
+		}
+		if n := float64(pub.Dim / features * columns); first/n < 0.95 || others > 0.5*was {
+			t.Errorf("%s: %v of a curve and %v of the noise are left", name, first/n, others/was)
 		}
 	}
 }

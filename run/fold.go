@@ -77,8 +77,8 @@ func (w *walk) output() []float64 {
 // curves are where the bumps of the schema's columns are among the features.
 func curves(s *schema.Schema) (found []method.Curve) {
 	for first, c := range s.Places() {
-		if c.Hats > 0 { // the linear feature is first
-			found = append(found, method.Curve{At: first + 1, Bumps: c.Hats})
+		if c.Hats+c.Waves > 0 { // the linear feature is first
+			found = append(found, method.Curve{At: first + 1, Bumps: c.Hats, Waves: c.Waves})
 		}
 	}
 	return found

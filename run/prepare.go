@@ -77,7 +77,11 @@ func prepare(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	free := schema.Free()
-	j, err := PrepareOn(spec, schema.WithHats(bumps.Count))
+	encoded := schema.WithHats(bumps.Hats)
+	if bumps.Waves > 0 {
+		encoded = schema.WithWaves(bumps.Waves)
+	}
+	j, err := PrepareOn(spec, encoded)
 	if err == nil {
 		j.Columns = columns
 	}
@@ -152,7 +156,7 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 		return method.Bumps{}, inputError(s.Place("hats"),
 			"hats: found %d; write none, as every numeric column of the schema has an encoding of its own", *s.Hats)
 	case s.Hats != nil:
-		return method.Bumps{Count: *s.Hats,
+		return method.Bumps{Hats: *s.Hats,
 			Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
 	case !chooses:
 		return method.Bumps{Why: "no bumps: only method auto chooses"}, nil

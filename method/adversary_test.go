@@ -116,6 +116,13 @@ func (a *adversary) Select(q oracle.Select, among oracle.Candidates) (int, error
 
 func (a *adversary) Loss(oracle.Loss, []float64) (float64, error) { panic("not asked") }
 
+func (a *adversary) Margins(q oracle.Margins, _ []float64) ([]float64, error) {
+	a.take(q)
+	sums := make([]float64, q.Len(a.facts))
+	sums[a.pick(len(sums))] = float64(a.pick(5)-2) * 1e3
+	return sums, nil
+}
+
 func (a *adversary) Minimize(oracle.Minimize) ([]float64, error)      { panic("not asked") }
 func (a *adversary) Score(oracle.Score, []float64) ([]float64, error) { panic("not asked") }
 

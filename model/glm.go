@@ -87,6 +87,13 @@ func (m *glm) margins(z, w []float64, v data.View, ws *Workspace) {
 	}
 }
 
+// Margins implements Marginal.
+func (m *glm) Margins(dst, w []float64, v data.View, ws *Workspace) {
+	check(m, m.features, w, v)
+	needLength("dst", len(dst), v.Len())
+	m.margins(dst, w, v, ws)
+}
+
 // labeled is the pass of v without its margins.
 func (m *glm) labeled(v data.View, ws *Workspace) *glmPass {
 	needLabels(v)

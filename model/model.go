@@ -71,6 +71,20 @@ type Pass interface {
 	AddGrad(dst, c []float64, unit float64)
 }
 
+// A Marginal is a model whose predictions are functions of margins ⟨w, x⟩: one of two classes or of a number, otherwise one
+// for each class.
+type Marginal interface {
+	Model
+	// Margins sets dst to the margins of the rows of v, row i's margin k at k·v.Len() + i. It does not read labels.
+	Margins(dst, w []float64, v data.View, ws *Workspace)
+}
+
+// Calibrates says whether a model's probabilities are functions of margins.
+func Calibrates(m Model) bool {
+	_, ok := m.(Marginal)
+	return ok && m.Facts().Probabilities
+}
+
 // A CurvedPass also knows the rows' Hessians, each of which is positive semidefinite and of
 // rank one.
 type CurvedPass interface {

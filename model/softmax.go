@@ -77,6 +77,13 @@ func (m *softmax) margins(z, w []float64, v data.View, ws *Workspace) {
 	}
 }
 
+// Margins implements Marginal.
+func (m *softmax) Margins(dst, w []float64, v data.View, ws *Workspace) {
+	check(m, m.features, w, v)
+	needLength("dst", len(dst), v.Len()*m.classes)
+	m.margins(dst, w, v, ws)
+}
+
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)

@@ -59,6 +59,8 @@ type Public struct {
 	HessLipschitz Bound `json:"hess_lipschitz,omitempty"`
 	Curved        bool  `json:"curved,omitempty"`  // Hess is answered, and ‖∇²ℓ‖ ≤ Smooth in the Frobenius norm, too
 	Bounded       bool  `json:"bounded,omitempty"` // losses bound gradients: clip.Value is answered
+	// Margins is answered (ADR 81); false in runs written before.
+	Calibrated bool `json:"calibrated,omitempty"`
 	// parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
 	Layers int `json:"layers,omitempty"`
 	// rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
@@ -142,6 +144,9 @@ type Batch interface {
 	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not
 	// divided.
 	Score(q Score, w []float64) ([]float64, error)
+	// Margins answers a charged Margins at the parameters, what is added to each margin, the factor a, and the offset b of
+	// each margin. The sums are not divided.
+	Margins(q Margins, at []float64) ([]float64, error)
 	// Minimize answers a charged Minimize: noisy parameters.
 	Minimize(q Minimize) ([]float64, error)
 }

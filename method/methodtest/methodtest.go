@@ -227,6 +227,25 @@ func (o *Oracle) Score(q oracle.Score, w []float64) ([]float64, error) {
 	return a, nil
 }
 
+// Margins implements oracle.Batch with numbers that are noise alone.
+func (o *Oracle) Margins(q oracle.Margins, at []float64) ([]float64, error) {
+	if err := q.Fits(o.Facts, at); err != nil {
+		return nil, err
+	}
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	a := make([]float64, q.Len(o.Facts))
+	for k := range a {
+		a[k] = o.noise()
+	}
+	if o.Answer != nil {
+		o.Answer(a)
+	}
+	o.release(slices.Clone(a))
+	return a, nil
+}
+
 // Minimize implements oracle.Batch: gradient descent, of as many steps as a Descent has passes, or until it has
 // arrived.
 func (o *Oracle) Minimize(q oracle.Minimize) ([]float64, error) {

@@ -156,6 +156,8 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, fmt.Errorf("private: the model %s takes no rows of bytes or 16-bit numbers", m.Name())
 	case (t.Shares() != nil) != units:
 		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
+	case facts.Calibrated && !model.Calibrates(m):
+		return nil, errNotCalibrated
 	case units && len(t.Shares()) != t.Rows():
 		return nil, errors.New("private: a table has rows without a unit")
 	case units && t.MostUnitRows() > facts.UnitRows:
@@ -308,6 +310,8 @@ func (s *Local) added(q *Sum) []decrease {
 		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
 	case Losses, Labels:
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels}
+	case Margins:
+		t = newMargins(q, s.model, s.facts)
 	case Classes:
 		t = classes{q.Classes, int64(1 / q.Unit)}
 	case Scores:

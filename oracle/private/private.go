@@ -111,6 +111,8 @@ func New(cfg Config) (*Oracle, error) {
 	case cfg.Facts.Shifted && !cfg.Model.Facts().Shifted:
 		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not",
 			cfg.Model.Name())
+	case cfg.Facts.Calibrated && !model.Calibrates(cfg.Model):
+		return nil, errNotCalibrated
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
 	}
@@ -318,6 +320,11 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 		var noise mech.Additive = mech.None{}
 		switch q := q.(type) {
 		case oracle.Search, oracle.Select, oracle.Hess:
+		case oracle.Margins:
+			noise = q.Noise
+			if s != (sample.Full{}) {
+				return errors.New("private: sums over margins are over all rows")
+			}
 		case oracle.Score:
 			if s != (sample.Full{}) {
 				return errors.New("private: a score is over all rows")
@@ -406,6 +413,12 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 	case oracle.Score:
 		adds = q.Noise
 		r, err = o.fitsScore(q)
+	case oracle.Margins:
+		if !o.cfg.Facts.Calibrated {
+			return errNotCalibrated
+		}
+		adds = q.Noise
+		r = o.margins(q)
 	case oracle.Search:
 		if q.Bound == 0 {
 			return nil

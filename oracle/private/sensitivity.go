@@ -112,6 +112,13 @@ func (o *Oracle) cells(q oracle.Score) release {
 	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts.Classes, o.cfg.Facts.Adjacency)}
 }
 
+// margins is the release of sums over margins: whole numbers of a unit, so nothing is rounded and there is no slack
+// (PROOFS.md#margins).
+func (o *Oracle) margins(q oracle.Margins) release {
+	unit := fallUnit(1)
+	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts)}
+}
+
 // cellUnit is what the numbers of a score are multiples of.
 func cellUnit(facts oracle.Public) float64 {
 	if facts.Classes == 0 || facts.UnitRows > 0 { // errors, or shares of a record
@@ -207,6 +214,8 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 		return 1, nil
 	case Scores:
 		return cellUnit(facts), nil
+	case Margins:
+		return fallUnit(1), nil
 	case Decreases, Neighbors, Losses, Wrong, Answers, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)

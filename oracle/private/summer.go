@@ -69,6 +69,7 @@ const (
 	Losses    Kind = "losses"    // at W, within [0, Bound]
 	Wrong     Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
 	Answers   Kind = "answers"   // at W, with Offset added to every margin: ½ for a wrong one, −½ for a right one
+	Margins   Kind = "margins"   // at W and At: slopes and curvatures as functions of margins
 	Labels    Kind = "labels"    // above the lower bound of the label, within [0, Bound]
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
@@ -88,6 +89,8 @@ type Sum struct {
 	Augmentation oracle.Augmentation // of gradients
 	Bound        float64             // of losses, answers, labels and decreases
 	Offset       float64             // of 0-1 losses and answers
+	Margins      oracle.Margins      // of margins, at
+	At           []float64           // the shifts, the factor and the offsets
 	W            []float64           // of rows: any, one number for each feature
 	Along        []float64
 	Steps        []float64
@@ -104,6 +107,8 @@ func (s *Sum) Len() int {
 		return len(s.W)
 	case Hessians:
 		return oracle.HessLen(len(s.W))
+	case Margins:
+		return s.Margins.Len(oracle.Public{Classes: len(s.At) / 2})
 	case Decreases:
 		return len(s.Steps)
 	case Neighbors:
@@ -132,6 +137,10 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
 	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
 		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
+	case s.Of == Margins && !facts.Calibrated:
+		return errNotCalibrated
+	case s.Of == Margins && len(s.At) != 2*facts.Margins()+1:
+		return fmt.Errorf("found %d shifts, factors and offsets of %d margins", len(s.At), facts.Margins())
 	case (s.Of == Labels || s.Shift != 0) && !facts.Shifted:
 		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
 	}

@@ -215,5 +215,13 @@ func (b *batch) Score(q oracle.Score, w []float64) ([]float64, error) {
 	return b.take(q, q.Len(b.o.Facts.Classes))
 }
 
+// Margins returns the recorded sums.
+func (b *batch) Margins(q oracle.Margins, at []float64) ([]float64, error) {
+	if err := q.Fits(b.o.Facts, at); err != nil {
+		return nil, err
+	}
+	return b.take(q, q.Len(b.o.Facts))
+}
+
 // Minimize returns the recorded parameters.
 func (b *batch) Minimize(q oracle.Minimize) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }

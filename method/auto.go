@@ -56,6 +56,8 @@ type Auto struct {
 
 	SmoothBumps bool `yaml:"-" json:"smooth_bumps,omitempty"` // a run's output goes through Smooth
 
+	LastNoise float64 `yaml:"-" json:"last_noise,omitempty"` // noise multiplier of the last release; 0: there is none
+
 	CenterNoise   float64 `yaml:"-" json:"center_noise,omitempty"`   // noise multiplier of the mean row
 	FallbackNoise float64 `yaml:"-" json:"fallback_noise,omitempty"` // noise multiplier of a count of wrong answers
 	// A wrong answer counts ½ and a right one −½; without it, as in runs written before, 1 and 0.
@@ -141,6 +143,7 @@ type autoChoice struct {
 	quad       bool    // the loss is the squared one
 	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
 	label      float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
+	off        float64 // deviation of the sum of what probabilities are off, over the rows
 	long       float64 // length of the noise in the mean row, over the bound on a row; 0: rows cannot be centered
 }
 
@@ -206,7 +209,9 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		if err := c.foresee(pub, obj, terms, one); err != nil {
 			return nil, err
 		}
-		c.setFallback(pub, single, delta)
+		if c.setLast(pub, single, delta); c.LastNoise == 0 {
+			c.setFallback(pub, single, delta)
+		}
 		c.setLabel(pub, single, delta)
 		if left := c.left(); left < 1 {
 			one /= math.Sqrt(left)
@@ -248,6 +253,9 @@ func (c *autoChoice) left() float64 {
 	}
 	if c.LabelNoise > 0 {
 		left -= labelShare
+	}
+	if c.LastNoise > 0 {
+		left -= lastShare
 	}
 	return left
 }
@@ -375,6 +383,9 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 	if m.Fallback == FallbackClass {
 		p = append(p, pub.Cost(sample.Full{}, m.countQueries()))
 	}
+	if m.LastNoise > 0 {
+		p = append(p, m.lastCost(pub))
+	}
 	if len(p) == 1 {
 		return p[0]
 	}
@@ -414,6 +425,9 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 				return Step{W: make([]float64, pub.Dim), Shift: shift}, err
 			}
 			m, _ = m.around(pub, obj, center)
+		}
+		if m.LastNoise > 0 {
+			return m.endWith(ctx, o, obj, center, yield)
 		}
 		if m.Fallback != FallbackClass {
 			return m.p1().ball(ctx, o, obj, m.Momentum, center, shift, yield)

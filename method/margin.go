@@ -53,6 +53,13 @@ const (
 // MarginFactor returns nil where the method's model has no factor: it is for logistic regression, by Gaussian
 // noise and gradients of all rows, each row by itself, that are clipped in their norm.
 func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
+	if m.LastNoise > 0 {
+		return nil // the run's model has it in its parameters
+	}
+	return m.marginFactor(pub, obj)
+}
+
+func (m Auto) marginFactor(pub oracle.Public, obj Objective) *MarginFactor {
 	g := m.Gradient
 	logistic := pub.OneMargin && pub.Classes == 2 && pub.StartLoss == math.Ln2
 	if m.RawMargins || !logistic || pub.UnitRows > 0 || g.Off || g.Laplace || g.Clipping == ByValue ||
@@ -72,7 +79,9 @@ func (f *MarginFactor) Add(st Step) {
 		return
 	}
 	if f.steps == 0 && st.Center != nil {
-		f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
+		if f.part = partOf(f.pub, st.Center); f.auto.LastNoise == 0 { // otherwise auto is that of such rows
+			f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
+		}
 	}
 	m := f.auto
 	clear(f.reg)

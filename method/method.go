@@ -137,6 +137,8 @@ type Step struct {
 	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is
 	// one class, whose share of the rows is about Share, in the order of W's margins.
 	Lean, Share float64
+	// Made is the model, where a finished run makes it by itself; nil: the run's output is.
+	Made *Made
 	// Of a Checkpointer, the vectors of its Checkpoint; they belong to the method, as W does.
 	Kept [][]float64
 }

@@ -34,14 +34,18 @@ func (m Auto) Smooth(w []float64, curves []Curve, pub oracle.Public, obj Objecti
 	if !m.SmoothBumps || last.T < m.Steps {
 		return
 	}
-	c := m.facts(pub, obj)
 	m = m.skewed(pub, last.Shift)
-	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim
+	part := 1.0
 	if last.Center != nil {
-		var part float64
 		m, part = m.around(pub, obj, last.Center)
-		curvature *= part
 	}
+	m.smooth(w, curves, pub, obj, part)
+}
+
+// smooth is Smooth for a run whose rows count as that part of R² long, squared.
+func (m Auto) smooth(w []float64, curves []Curve, pub oracle.Public, obj Objective, part float64) {
+	c := m.facts(pub, obj)
+	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim * part
 	variance := m.NoiseVariance(pub, curvature)
 	done := map[Curve]bool{}
 	for _, first := range curves {

@@ -64,9 +64,11 @@ type Public struct {
 	// parts of a network's gradient that can be clipped by themselves: clip.PerLayer is answered
 	Layers int `json:"layers,omitempty"`
 	// rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
-	Image     []int   `json:"image,omitempty"`
-	LabelSpan float64 `json:"label_span,omitempty"` // width of the bounds of a numeric label
-	LabelMin  float64 `json:"label_min,omitempty"`  // the lower of them, where Shifted
+	Image []int `json:"image,omitempty"`
+	// Numeric are the numeric columns within bounds, in their order, of a run that makes its model by itself.
+	Numeric   []Numeric `json:"numeric,omitempty"`
+	LabelSpan float64   `json:"label_span,omitempty"` // width of the bounds of a numeric label
+	LabelMin  float64   `json:"label_min,omitempty"`  // the lower of them, where Shifted
 	// about how far labels lie from their mean, as a person wrote; 0: not given
 	LabelScale float64 `json:"label_scale,omitempty"`
 	StartLoss  Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
@@ -76,6 +78,14 @@ type Public struct {
 	OneMargin bool `json:"one_margin,omitempty"` // the loss is one of w·x, monotone for each label
 	// How parameters start, the spans one after the other; none: all at 0. See Start.
 	Initial []Span `json:"initial,omitempty"`
+}
+
+// A Numeric is a numeric column within bounds: feature At, counted from 0, is its line, and the Bumps features after it
+// are its bumps, or the Waves features its waves.
+type Numeric struct {
+	At    int `json:"at"`
+	Bumps int `json:"bumps,omitempty"`
+	Waves int `json:"waves,omitempty"`
 }
 
 // Counted is what Rows counts, in the plural.

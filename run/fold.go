@@ -66,6 +66,9 @@ type margins struct {
 
 // output is the model: what the steps are folded into, with its bumps smoothed where the method does that.
 func (w *walk) output() []float64 {
+	if made := w.last.Made; made != nil {
+		return made.W
+	}
 	out := w.mean.W()
 	if auto, ok := w.job.Method.(method.Auto); ok && auto.SmoothBumps {
 		out = slices.Clone(out)
@@ -85,6 +88,9 @@ func curves(s *schema.Schema) (found []method.Curve) {
 }
 
 func (w *walk) margins(out []float64) margins {
+	if made := w.last.Made; made != nil {
+		return margins{offset: made.Offset, noise: made.Noise}
+	}
 	m := margins{offset: w.last.Offset(out)}
 	if w.factor != nil {
 		m.factor = w.factor.Of(out)

@@ -236,9 +236,9 @@ func TestSensitivityOfMargins(tb *testing.T) {
 		if rnd.IntN(9) == 0 {
 			at[rnd.IntN(2*margins)] = []float64{math.NaN(), math.Inf(1), 1e300}[rnd.IntN(3)]
 		}
-		rows := draw(2 + rnd.IntN(20))
+		rows, sparse := draw(2+rnd.IntN(20)), rnd.IntN(2) == 0
 		sum := func(rows []row) []int64 {
-			cfg := marginConfig(tb, rows, margins, rnd.IntN(2) == 0, privacy.AddRemove)
+			cfg := marginConfig(tb, rows, margins, sparse, privacy.AddRemove)
 			return marginCounts(t, cfg, q, at, 1)
 		}
 		full, i := sum(rows), rnd.IntN(len(rows))

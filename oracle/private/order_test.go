@@ -78,7 +78,9 @@ func TestChargeBeforeRows(t *testing.T) {
 	pick := oracle.Select{Epsilon: 1, Bound: 1}
 	mean, around := oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, grad
 	around.Centered = true
+	look := oracle.Margins{Bound: 6, Weight: 0.5, Noise: mech.Gaussian{Sigma: 1}}
 	queries := map[oracle.Query]func(oracle.Batch) error{
+		look:   func(b oracle.Batch) error { _, err := b.Margins(look, []float64{0, 0, 0.5, 1, 0}); return err },
 		grad:   func(b oracle.Batch) error { _, err := b.Grad(grad, line.From); return err },
 		mean:   func(b oracle.Batch) error { _, err := b.Mean(mean); return err },
 		around: func(b oracle.Batch) error { _, err := b.Grad(around, []float64{0, 0, 0.25, -0.5}); return err },
@@ -94,7 +96,7 @@ func TestChargeBeforeRows(t *testing.T) {
 	for q, ask := range queries {
 		for end, fail := range append([]string{""}, "meter", "log", "sample", "sum") {
 			cfg := config(t, tab, privacy.AddRemove, 2)
-			cfg.Facts.Centered = true
+			cfg.Facts.Centered, cfg.Facts.OneMargin, cfg.Facts.Calibrated = true, true, true
 			local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -201,6 +203,7 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		oracle.Minimize{How: oracle.Exact{}},
 		oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, // not of this run's facts
 		oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Centered: true},
+		oracle.Margins{Bound: 6, Noise: mech.Gaussian{Sigma: 1}},
 	} {
 		if _, err := o.Batch(t.Context(), sample.Full{}, q); err == nil || len(d.lines) > 0 {
 			t.Errorf("%#v: %v after %v", q, err, d.lines)

@@ -532,6 +532,7 @@ func TestPoolRefuses(t *testing.T) {
 		"no bound":      {sample.Full{}, oracle.Grad{Clip: clip.None{}, Noise: mech.None{}}},
 		"Laplace":       {sample.Full{}, oracle.Loss{Bound: 1, Noise: mech.Laplace{Scale: 1}}},
 		"bare Hessian":  {sample.Full{}, oracle.Hess{Clip: 1, Off: true}},
+		"margins":       {sample.Full{}, oracle.Margins{Bound: 6, Noise: mech.Gaussian{Sigma: 1}}},
 		"search":        {sample.Full{}, oracle.Search{Bound: 1, Noise: mech.AboveThreshold{Threshold: 1, Query: 1}}},
 		"choice":        {sample.Full{}, oracle.Select{Epsilon: 1}},
 		"fixed batches": {sample.Fixed{M: 2, N: 20}, grad},

@@ -324,6 +324,7 @@ func TestOracleOverShorts(t *testing.T) {
 		cfg := config(t, tab, privacy.AddRemove, len(rows))
 		cfg.Model = p.m
 		cfg.Facts.NormBound, cfg.Facts.Lipschitz, cfg.Facts.Smooth = facts.NormBound, oracle.Bound(facts.Lipschitz), oracle.Bound(facts.Smooth)
+		cfg.Facts.Calibrated, cfg.Facts.OneMargin = true, true
 		cfg.Facts.Short = tab.Short == nil
 		if _, err := New(cfg); err == nil {
 			t.Error("an oracle opens with facts of other rows")
@@ -347,7 +348,8 @@ func TestOracleOverShorts(t *testing.T) {
 		raw := oracle.Grad{Clip: clip.None{}, Noise: mech.None{}}
 		hess := oracle.Hess{Clip: facts.Smooth, Off: true}
 		loss := oracle.Loss{Bound: 4, Noise: mech.None{}}
-		b, err := o.Batch(context.Background(), sample.Full{}, grad, raw, hess, loss)
+		look := oracle.Margins{Bound: 6, Weight: 0.5, Noise: mech.None{}}
+		b, err := o.Batch(context.Background(), sample.Full{}, grad, raw, hess, loss, look)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,6 +372,13 @@ func TestOracleOverShorts(t *testing.T) {
 		l, err := b.Loss(loss, w)
 		if err != nil {
 			t.Fatal(err)
+		}
+		sums, err := b.Margins(look, append(slices.Clone(w), 0.25, 1, -0.5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range sums {
+			all = append(all, v/float64(len(rows)))
 		}
 		return append(all, l)
 	}

@@ -174,6 +174,18 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		q.sign, q.bound = true, ask.Sensitivity(classes, privacy.AddRemove)
 		tallied(newScoring(&Sum{Unit: unit, Score: ask, Classes: classes, W: line.From}, m), ask.Len(classes), unit)
 		q.p = 2
+	case "margins":
+		for !model.Calibrates(m) {
+			m, classes = anyKind(t, rnd, features)
+		}
+		draw(n, classes)
+		facts := oracle.Public{Dim: m.Dim(), Classes: classes, OneMargin: m.Facts().OneMargin}
+		ask, unit := oracle.Margins{Bound: 1, Weight: 0.5}, fallUnit(1)
+		at := append(make([]float64, facts.Margins()), anyLine(rnd, 1+facts.Margins(), 1).From...)
+		q.bound = ask.Sensitivity(facts)
+		line := anyLine(rnd, m.Dim(), 1)
+		tallied(newMargins(&Sum{Of: Margins, Unit: unit, Margins: ask, W: line.From, At: at}, m, facts), ask.Len(facts), unit)
+		q.p = 2
 	case "hessian":
 		var label func() float32
 		m, label = curvedModel(t, rnd, features)
@@ -208,7 +220,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
 	race.Skip(t)
-	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "scores", "hessian"} {
+	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "scores", "margins", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {

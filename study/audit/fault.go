@@ -188,6 +188,9 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 	case oracle.Score:
 		q.Noise.Sigma *= less
 		return q
+	case oracle.Margins:
+		q.Noise = quieter(q.Noise, less)
+		return q
 	case oracle.Search:
 		q.Noise.Threshold *= less
 		q.Noise.Query *= less
@@ -313,6 +316,11 @@ func (b faultyBatch) Select(q oracle.Select, among oracle.Candidates) (int, erro
 // Score implements oracle.Batch.
 func (b faultyBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
 	return b.Batch.Score(b.f.changed(q).(oracle.Score), w)
+}
+
+// Margins implements oracle.Batch.
+func (b faultyBatch) Margins(q oracle.Margins, at []float64) ([]float64, error) {
+	return b.Batch.Margins(b.f.changed(q).(oracle.Margins), at)
 }
 
 // ParseFault reads the name of a fault.

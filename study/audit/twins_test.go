@@ -401,6 +401,12 @@ func (b twinsBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
 	return b.Batch.Score(q, w)
 }
 
+// Margins implements oracle.Batch.
+func (b twinsBatch) Margins(q oracle.Margins, at []float64) ([]float64, error) {
+	b.t.asked = q
+	return b.Batch.Margins(q, at)
+}
+
 // Search implements oracle.Batch.
 func (b twinsBatch) Search(q oracle.Search, along oracle.Line) (int, error) {
 	b.t.asked = q
@@ -415,7 +421,7 @@ func (b twinsBatch) Select(q oracle.Select, among oracle.Candidates) (int, error
 
 // bounds are how far a record's presence and its replacement may move the sum of a charged query: all of it in the ℓ1
 // or ℓ2 norm, or each number, for norm 0.
-func bounds(q oracle.Query, classes int) (presence, replacement float64, norm int) {
+func bounds(q oracle.Query, facts oracle.Public) (presence, replacement float64, norm int) {
 	switch q := q.(type) {
 	case oracle.Mean:
 		return q.Clip, 2 * q.Clip, 2
@@ -426,7 +432,11 @@ func bounds(q oracle.Query, classes int) (presence, replacement float64, norm in
 	case oracle.Loss:
 		return q.Sensitivity(privacy.AddRemove), q.Sensitivity(privacy.ReplaceOne), 0
 	case oracle.Score:
-		return q.Sensitivity(classes, privacy.AddRemove), q.Sensitivity(classes, privacy.ReplaceOne), 2
+		return q.Sensitivity(facts.Classes, privacy.AddRemove), q.Sensitivity(facts.Classes, privacy.ReplaceOne), 2
+	case oracle.Margins:
+		facts.Adjacency = privacy.AddRemove
+		bound := q.Sensitivity(facts)
+		return bound, 2 * bound, 2
 	case oracle.Search:
 		return q.Bound, 2 * q.Bound, 0
 	case oracle.Select:
@@ -459,7 +469,7 @@ func (t *twins) Sum(ctx context.Context, s *private.Sum) error {
 	if err != nil {
 		return err
 	}
-	presence, replacement, norm := bounds(t.asked, t.job.Facts.Classes)
+	presence, replacement, norm := bounds(t.asked, t.job.Facts)
 	unit := s.Unit
 	if s.Of == private.Hessians {
 		unit *= s.Unit

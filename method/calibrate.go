@@ -4,8 +4,8 @@ import "math"
 
 // calibrated returns the factor a and the offset b of the margins of a model of two classes, after one look at them
 // (oracle.Margins, with curvature) at a0 and b0. The law of θ = (b, a·bound) is Gaussian before, around θ0, with the
-// deviations tb and ta·bound; the noisy slope is taken as g = H(θ0 − θ) + noise + sampling, of covariances σ²I and H, so
-// the mean afterward is θ0 − PH(HPH + σ²I + H)⁻¹g. noise is σ, the standard deviation of a number of the slope.
+// deviations tb and ta·bound; the noisy slope is taken as g = H(θ0 − θ) + noise + sampling, of covariances σ²I and H,
+// so the mean afterward is θ0 − PH(HPH + σ²I + H)⁻¹g. noise is σ, the standard deviation of a number of the slope.
 func calibrated(answer []float64, rows, noise, bound, a0, b0, ta, tb float64) (a, b float64) {
 	// H is noisy: it is brought to what curvatures of so many rows can be, and made positive definite.
 	h := min(max(answer[2], 0.02*rows), rows/4)
@@ -22,7 +22,8 @@ func calibrated(answer []float64, rows, noise, bound, a0, b0, ta, tb float64) (a
 
 // calibratedClasses is calibrated for a model with a margin for each class, where H is taken as diagonal. Offsets have
 // the mean 0.
-func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64, ta, tb float64) (a float64, b []float64) {
+func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64, ta, tb float64) (a float64,
+	b []float64) {
 	k := len(b0)
 	move := func(j int, h, deviation float64) float64 {
 		p := deviation * deviation

@@ -71,8 +71,8 @@ type Pass interface {
 	AddGrad(dst, c []float64, unit float64)
 }
 
-// A Marginal is a model whose predictions are functions of margins ⟨w, x⟩: one of two classes or of a number, otherwise one
-// for each class.
+// A Marginal is a model whose predictions are functions of margins ⟨w, x⟩: one of two classes or of a number, otherwise
+// one for each class.
 type Marginal interface {
 	Model
 	// Margins sets dst to the margins of the rows of v, row i's margin k at k·v.Len() + i. It does not read labels.

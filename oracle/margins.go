@@ -9,12 +9,13 @@ import (
 )
 
 // Margins asks how far the probabilities of a finished model are from the labels, as a function of its margins: what a
-// factor a and offsets b of these, which replace them by a·z + b, are fitted with. A row's margins z, one of two classes
-// or one for each class, are clipped to the norm Bound; u is z/Bound, p are the probabilities at a·z + b, and r is p less
-// 1 at the row's class. It is asked of all records, and its answer is sums over them, which are not divided:
+// factor a and offsets b of these, which replace them by a·z + b, are fitted with. A row's margins z, one of two
+// classes or one for each class, are clipped to the norm Bound; u is z/Bound, p are the probabilities at a·z + b, and r
+// is p less 1 at the row's class. It is asked of all records, and its answer is sums over them, which are not divided:
 //
 //	one margin    r and r·u, where p is the probability of class 1; with Weight v = p(1 − p), v·u and v·u²
-//	k margins     r_c of each class and ⟨r, u⟩; with Weight v_c = p_c(1 − p_c) of each class and s = Σp_c·u_c² − (Σp_c·u_c)²
+//	k margins     r_c of each class and ⟨r, u⟩; with Weight v_c = p_c(1 − p_c) of each class and
+//	              s = Σp_c·u_c² − (Σp_c·u_c)²
 //
 // Noise is added to the sums with all v multiplied by 4·Weight and s by 2·Weight, and has one standard deviation for
 // all of these numbers.

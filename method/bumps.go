@@ -20,7 +20,7 @@ type Bumps struct {
 // share its norm, so noise weighs more; and with few rows for each they fit those rows and no others.
 var (
 	bumpRules = []bumpRule{{hats: 16, noise: 0.012, rows: 150}, {hats: 8, noise: 0.004, rows: 80},
-		{waves: 5, noise: 0.06, rows: 80}}
+		{waves: 5, noise: 0.06, rows: 120}}
 	numberRules = []bumpRule{{waves: 2, noise: 0.02, rows: 80}} // for the squared loss
 )
 

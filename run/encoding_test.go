@@ -41,14 +41,14 @@ func TestEncoding(t *testing.T) {
 		hats         int
 		encoding     string
 	}{
-		{free, "", 16, "numeric columns that name none: 1; 16 bumps beside each linear feature: with 16, d = 18, noise"},
+		{free, "", 16, "numeric columns that name none: 1; 16 bumps beside each linear feature: with 16 bumps, d = 18, noise"},
 		{free, "hats: auto", 16, "16 bumps"},
 		{free, "hats: none", 0, "0 bumps beside each linear feature, as the spec says"},
 		{free, "hats: 5", 5, "5 bumps beside each linear feature, as the spec says"},
 		{free, "method: {name: sgd}", 0, "no bumps: only method auto chooses"},
 		{free, "method: {name: sgd}\nhats: 5", 5, "as the spec says"},
 		{free, "data: " + packed, 0, "no bumps: the table is packed"},
-		{few, "", 0, "no bumps: with 8"},
+		{few, "", 0, "no bumps: with 5 waves"},
 		{line, "", 0, ""},
 	} {
 		spec, err := parseSpec("spec.yaml", []byte("schema: "+c.schema+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\naccept_delta: true\n"+c.spec), nil)
@@ -215,7 +215,7 @@ func TestOutputOfScattering(t *testing.T) {
 }
 
 // TestSmoothedBumps: where three columns have bumps the model has them smoothed, the report says so, verify computes the same, and
-// `raw_bumps` turns it off. Other parameters do not change. Noise is seeded.
+// `raw_bumps` turns it off. Noise is seeded.
 func TestSmoothedBumps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -235,7 +235,7 @@ func TestSmoothedBumps(t *testing.T) {
 	if err := os.WriteFile(table, []byte(rows.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const said = "The weights of bumps were brought closer to 0"
+	const said = "The weights of bumps and waves were brought closer to 0"
 	var models [][]float64
 	for _, raw := range []string{"false", "true"} {
 		var over []Override
@@ -256,7 +256,8 @@ func TestSmoothedBumps(t *testing.T) {
 	for j, name := range loaded.WithHats((len(models[0])-3)/3 - 1).FeatureNames() {
 		moved[name] = models[0][j] != models[1][j]
 	}
-	if moved["ward=a"] || moved["ward=b"] || moved["x"] || moved["(intercept)"] || !moved["x hat 1"] || !moved["z hat 8"] {
+	// The last release looks at the smoothed model and scales all parameters, so the others change, too.
+	if !moved["x hat 1"] || !moved["z hat 8"] {
 		t.Errorf("what smoothing moved: %v", moved)
 	}
 }

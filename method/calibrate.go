@@ -41,5 +41,6 @@ func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []fl
 	return factorWithin(a0, a0-move(k, min(max(answer[2*k+1], 0.001*rows), rows/2), ta*bound)/bound), b
 }
 
-// factorWithin keeps a factor from 0.02 to 1.3 times what it was.
-func factorWithin(a0, a float64) float64 { return min(max(a, 0.02*a0), 1.3*a0) }
+// factorWithin moves a factor on its logarithm: the slope falls less and less toward a factor of 0, and a straight step
+// down would go too far. It keeps the factor from 0.02 to 1.3 times what it was.
+func factorWithin(a0, a float64) float64 { return a0 * min(max(math.Exp((a-a0)/a0), 0.02), 1.3) }

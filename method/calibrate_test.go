@@ -42,7 +42,7 @@ func TestCalibrateIsTheUpdate(t *testing.T) {
 		a, b := calibrated([]float64{g[0], g[1], v, vu, vuu}, rows, noise, bound, a0, b0, ta, tb)
 		move := update(mat.NewDense(2, 2, []float64{v, vu, vu, vuu}), []float64{tb * tb, ta * bound * ta * bound}, g)
 		near("b", b, b0-move.AtVec(0), 1)
-		near("a", a, min(max(a0-move.AtVec(1)/bound, 0.02*a0), 1.3*a0), 1)
+		near("a", a, a0*min(max(math.Exp(-move.AtVec(1)/bound/a0), 0.02), 1.3), 1)
 
 		k := rapid.IntRange(2, 9).Draw(t, "k")
 		answer, offsets, p, h := make([]float64, 2*k+2), make([]float64, k), make([]float64, k+1), mat.NewDense(k+1, k+1, nil)
@@ -57,7 +57,7 @@ func TestCalibrateIsTheUpdate(t *testing.T) {
 		}
 		a, shifts := calibratedClasses(answer, rows, noise, bound, a0, offsets, ta, tb)
 		move = update(h, p, answer[:k+1])
-		near("a", a, min(max(a0-move.AtVec(k)/bound, 0.02*a0), 1.3*a0), 1)
+		near("a", a, a0*min(max(math.Exp(-move.AtVec(k)/bound/a0), 0.02), 1.3), 1)
 		mean := 0.0
 		for c := range k {
 			mean += (offsets[c] - move.AtVec(c)) / float64(k)

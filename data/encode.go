@@ -27,6 +27,7 @@ type encoder struct {
 	lo, hi  float64
 	missing []string
 	trim    bool
+	pairs   []encPair
 	unit    int    // which of cols says whose row it is; −1: none does
 	idKey   []byte // of hashes of ids; nil: that of this process
 	tally   *Tally // counts the cells; nil: nobody asked
@@ -43,7 +44,11 @@ type encoder struct {
 	tallied bool  // the row's faults are in the tally
 	faults  []int // entries of cols: those of cells that make it a bad row
 	words   []int32
+	line    []float64 // beside cols: the linear feature, NaN where the column has none; nil: there are no pairs
 }
+
+// An encPair is a pair of columns, by their entries of cols, with the position of its first feature.
+type encPair struct{ a, b, first int }
 
 // An encColumn is a column of the schema, prepared for encoding.
 type encColumn struct {
@@ -113,7 +118,21 @@ func newEncoder(s *schema.Schema) *encoder {
 		}
 		e.cols = append(e.cols, k)
 	}
+	for first, p := range s.PairPlaces() {
+		at := func(name string) int {
+			return slices.IndexFunc(e.cols, func(k encColumn) bool { return k.name == name })
+		}
+		e.pairs = append(e.pairs, encPair{at(p.A), at(p.B), first})
+	}
+	e.newLine()
 	return e
+}
+
+// newLine makes the row's linear features, where pairs need them.
+func (e *encoder) newLine() {
+	if e.line = nil; len(e.pairs) > 0 {
+		e.line = slices.Repeat([]float64{math.NaN()}, len(e.cols))
+	}
 }
 
 // prepare sets what the form says.
@@ -134,6 +153,7 @@ func (k *encColumn) prepare() {
 func (e *encoder) clone() *encoder {
 	c := *e
 	c.col, c.val, c.clamped, c.image8, c.words, c.faults = nil, nil, nil, nil, nil, nil
+	c.newLine()
 	if c.scatter != nil {
 		c.waves = new(scatter.Workspace)
 	}
@@ -152,6 +172,9 @@ func indexOf(names []string) map[string]int {
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped, e.faults = e.col[:0], e.val[:0], e.clamped[:0], e.faults[:0]
 	e.y, e.norm, e.whose, e.image8, e.factor, e.tallied = 0, 0, unitID{}, e.image8[:0], 0, false
+	for i := range e.line {
+		e.line[i] = math.NaN()
+	}
 }
 
 // feature adds the value v of feature j. Features come in ascending order.
@@ -204,12 +227,31 @@ func (e *encoder) coefficients(image []byte) {
 	e.scatter.Coefficients(e.val, image, e.waves)
 }
 
-// finish adds the intercept and applies the row rule: then val and norm are final.
+// products adds the features of the pairs: at most two bumps of a column are not 0.
+func (e *encoder) products() {
+	const k = schema.PairBumps
+	for _, p := range e.pairs {
+		a, b := e.line[p.a], e.line[p.b]
+		if a != a || b != b {
+			continue
+		}
+		i, left, right := schema.Bumps(k, a)
+		j, low, high := schema.Bumps(k, b)
+		at := p.first + k*i + j
+		e.feature(at, left*low)
+		e.feature(at+1, left*high)
+		e.feature(at+k, right*low)
+		e.feature(at+k+1, right*high)
+	}
+}
+
+// finish adds the features of pairs and the intercept, and applies the row rule: then val and norm are final.
 func (e *encoder) finish() {
 	if e.bytes != nil {
 		e.factor, e.norm = e.bytes.factor(e.image8)
 		return
 	}
+	e.products()
 	if e.ones {
 		e.feature(e.dim-1, 1)
 	}
@@ -418,6 +460,9 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 		x = -1
 	}
 	e.feature(k.offset, x)
+	if e.line != nil {
+		e.line[i] = x
+	}
 	if k.hats > 0 {
 		j, left, right := schema.Bumps(k.hats, x)
 		e.feature(k.offset+1+j, left)

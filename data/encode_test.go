@@ -1,13 +1,18 @@
 package data
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -268,4 +273,155 @@ func TestRowRuleBits(t *testing.T) {
 			}
 		}
 	})
+}
+
+const pairSchema = `dataset: d
+row_norm: 16
+row_scaling: project
+format: {missing: ["?"]}
+columns:
+  - {name: a, type: numeric, min: -1, max: 3, hats: 3, missing: zero}
+  - {name: c, type: categorical, levels: [x]}
+  - {name: b, type: numeric, min: 0, max: 99, transform: log1p, missing: 9}
+  - {name: y, type: label, min: 0, max: 0.1}
+pairs: [[b, a]]
+`
+
+// TestPairs: behind the features of all columns stand the products of the columns' bumps, the first column's bumps first; where a
+// missing value is 0, they are 0. A row leaves nothing behind for the next.
+func TestPairs(t *testing.T) {
+	s := mustParse(t, pairSchema)
+	_, unit := s.RowRule()
+	e := newEncoder(s)
+	for _, c := range []struct {
+		cells string
+		want  map[int]float64 // of the pair's features, by 5·(bump of b) + (bump of a)
+	}{
+		{"-1,x,0", map[int]float64{0: 1}},
+		{"3,x,99", map[int]float64{24: 1}},
+		{"-1,x,99", map[int]float64{20: 1}},
+		{"1,x,9", map[int]float64{12: 1}},
+		{"1.25,x,9", map[int]float64{12: 0.75, 13: 0.25}},
+		{"1e300,x,-5", map[int]float64{4: 1}},
+		{"0.5,x,?", map[int]float64{11: 0.5, 12: 0.5}}, // b counts as 9
+		{"?,x,9", nil},
+		{"1.75,x,0.77827941003892280", map[int]float64{2: 0.125, 3: 0.375, 7: 0.125, 8: 0.375}}, // 10^(1/4) − 1
+		{"?,x,?", nil},
+	} {
+		e = e.clone()
+		for range 2 {
+			e.begin()
+			if f := e.cells(append(strings.Split(c.cells, ","), "7"), nil, nil, []int{0, 1, 2, 3}); f.Found != "" {
+				t.Fatal(f)
+			}
+			e.finish()
+		}
+		if !slices.IsSorted(e.col) || len(e.col) != len(slices.Compact(slices.Clone(e.col))) {
+			t.Errorf("%s: features %v", c.cells, e.col)
+		}
+		got := make([]float64, s.Dim())
+		for i, j := range e.col {
+			got[j] = e.val[i]
+		}
+		for j, v := range got[6:31] {
+			if math.Abs(v-c.want[j]) > unit+1e-12 {
+				t.Errorf("%s: product %d is %v, want %v", c.cells, j, v, c.want[j])
+			}
+		}
+		if got[31] != 1 || len(got) != 32 {
+			t.Errorf("%s: intercept %v of %d", c.cells, got[31], len(got))
+		}
+	}
+	e.begin()
+	if n := testing.AllocsPerRun(100, func() {
+		e.begin()
+		e.number(&e.cols[0], 0, 1.5)
+		e.number(&e.cols[2], 2, 7)
+		e.finish()
+	}); n != 0 {
+		t.Errorf("%v allocations per row", n)
+	}
+}
+
+// TestPairProducts: whatever the row and its rule, products are those of the columns' own bumps, and the norm is within the bound.
+func TestPairProducts(t *testing.T) {
+	const text = "dataset: d\nrow_norm: 2\nnorm: %s\nrow_scaling: %s\ncolumns:\n  - {name: a, type: numeric, min: -1, max: 1, hats: 5}\n  - {name: b, type: numeric, min: -7, max: 1, hats: 5, transform: signed_log1p}\n  - {name: c, type: numeric, min: 0, max: 1, hats: 5}\n  - {name: y, type: label, min: 0, max: 1}\npairs: [[a, b], [c, a]]\n"
+	rapid.Check(t, func(t *rapid.T) {
+		s, err := schema.Parse("s", fmt.Appendf(nil, text, rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "norm"), rapid.SampledFrom([]string{"scale", "project"}).Draw(t, "scaling")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := newEncoder(s)
+		e.begin()
+		number := rapid.OneOf(rapid.Float64Range(-8, 2), rapid.SampledFrom([]float64{-1, -0.5, 0, 0.5, 1, 1e300, -1e-300}))
+		for i := range 3 {
+			e.number(&e.cols[i], i, number.Draw(t, e.cols[i].name))
+		}
+		e.products()
+		x := make([]float64, s.Dim())
+		for i, j := range e.col {
+			x[j] = e.val[i]
+		}
+		a, b, c := x[1:6], x[7:12], x[13:18]
+		for i := range 5 {
+			for j := range 5 {
+				if x[18+5*i+j] != a[i]*b[j] || x[43+5*i+j] != c[i]*a[j] {
+					t.Fatalf("product %d %d of %v, %v, %v in %v", i, j, a, b, c, x[18:])
+				}
+			}
+		}
+		if len(e.col) > 3*3+2*4 {
+			t.Fatalf("%d features are not 0", len(e.col))
+		}
+		e.begin()
+		for i := range 3 {
+			e.number(&e.cols[i], i, number.Draw(t, "again"))
+		}
+		e.finish()
+		var size float64
+		for _, v := range e.val {
+			if s.Norm == schema.NormL1 {
+				size += math.Abs(v)
+			} else {
+				size += v * v
+			}
+		}
+		if limit := s.RowNorm; s.Norm == schema.NormL1 && size > limit || s.Norm != schema.NormL1 && (size > limit*limit || float64(e.norm) > limit || float64(e.norm) < math.Sqrt(size)*(1-1e-12)) {
+			t.Fatalf("size %v, norm %v", size, e.norm)
+		}
+	})
+}
+
+// TestStoredPairs: every format gives the same products, in each type of number.
+func TestStoredPairs(t *testing.T) {
+	race.Skip(t)
+	const dir = "source/testdata/types"
+	columns := []string{"int8", "uint8", "int16", "float64", "decimal64"}
+	text := "dataset: types\nrows: 4\nformat: {kind: csv, missing: [\"\"]}\nother_columns: ignore\npairs: [[int8, float64], [uint8, int16], [decimal64, int8]]\ncolumns:\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"
+	for _, c := range columns {
+		text += fmt.Sprintf("  - {name: %s, type: numeric, min: -200, max: 300, missing: zero}\n", c)
+	}
+	s := mustParse(t, text)
+	want, _, err := readTable(context.Background(), admit(), s, filepath.Join(dir, "types.csv"), Options{Rows: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file.arrow", "stream.arrows", "pyarrow.parquet", "pyarrow-1.parquet", "zstd.feather"} {
+		got, _, err := readTable(context.Background(), admit(), s, filepath.Join(dir, name), Options{Rows: 4})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if d := cmp.Diff(want, got, sameTable); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	products := 0
+	for _, j := range want.Blocks[0].X {
+		if j != 0 {
+			products++
+		}
+	}
+	if products < 4*8 {
+		t.Errorf("%d features are not 0", products)
+	}
 }

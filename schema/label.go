@@ -111,7 +111,8 @@ var ignoreType = columnType{
 }
 
 // WithLabel is a copy of the schema in which the named column is what is to be predicted: the levels of a categorical
-// or ordinal column become its classes, the bounds of a numeric one those of the label. The former label is ignored.
+// or ordinal column become its classes, the bounds of a numeric one those of the label. The former label is ignored,
+// and so are pairs of the new one.
 // Asking for the label that the schema has changes nothing.
 func (s *Schema) WithLabel(name string) (*Schema, error) {
 	if name == s.LabelName() {
@@ -137,6 +138,7 @@ func (s *Schema) WithLabel(name string) (*Schema, error) {
 	}
 	k := c.Columns[at]
 	c.Columns[at] = Column{Name: k.Name, Type: TypeLabel, Classes: k.Levels, Bounds: k.Bounds, Source: k.Source}
+	c.Pairs = c.possiblePairs()
 	if e := c.check(); e != nil {
 		return nil, e
 	}

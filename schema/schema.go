@@ -111,6 +111,7 @@ type Schema struct {
 	Values     *Bounds  `json:"values,omitempty"`    // LIBSVM: values are clamped to these; they include 0
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
+	Pairs      []Pair   `json:"pairs,omitempty"`     // CSV: columns with features for what two of them do together
 
 	// CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
 	OtherColumns string `json:"other_columns,omitempty"`
@@ -269,7 +270,7 @@ func (s *Schema) Marshal() ([]byte, error) { return json.Marshal(s) }
 // rows, author and sources are not in it.
 func (s *Schema) Fingerprint() string {
 	t := Schema{RowNorm: s.RowNorm, Norm: s.Norm, RowScaling: s.RowScaling, Intercept: s.Intercept, Features: s.Features,
-		Values: s.Values, Image: s.Image}
+		Values: s.Values, Image: s.Image, Pairs: s.Pairs}
 	for _, c := range s.Columns {
 		if c.Type == TypeIgnore || c.Type == TypeUnit {
 			continue
@@ -287,7 +288,7 @@ func (s *Schema) Fingerprint() string {
 
 // Dim is the number of encoded features, the intercept included.
 func (s *Schema) Dim() int {
-	d := s.Features
+	d := s.Features + PairFeatures*len(s.Pairs)
 	for _, c := range s.Columns {
 		d += c.features()
 	}
@@ -335,8 +336,16 @@ func (s *Schema) Dims() (dims []int) {
 	if s.Intercept {
 		intercept = 1
 	}
+	var names []string
 	for first, c := range s.Places() {
-		dims = append(dims, first+c.features()+intercept)
+		names = append(names, c.Name)
+		paired := 0
+		for _, p := range s.Pairs {
+			if slices.Contains(names, p.A) && slices.Contains(names, p.B) {
+				paired += PairFeatures
+			}
+		}
+		dims = append(dims, first+c.features()+paired+intercept)
 	}
 	return dims
 }
@@ -355,7 +364,7 @@ func (s *Schema) Places() iter.Seq2[int, Column] {
 	}
 }
 
-// First is the schema with the first n predictors alone: those after them are ignored.
+// First is the schema with the first n predictors alone: those after them are ignored, and so are their pairs.
 func (s *Schema) First(n int) *Schema {
 	t := *s
 	t.Columns = slices.Clone(s.Columns)
@@ -367,12 +376,14 @@ func (s *Schema) First(n int) *Schema {
 			t.Columns[i] = Column{Name: c.Name, Type: TypeIgnore}
 		}
 	}
+	t.Pairs = t.possiblePairs()
 	return &t
 }
 
 // FeatureNames names the Dim encoded features in their order: age for a numeric column, age hat 1, age hat 2 … for its
 // bumps, admitted sine of the week for a cycle, workclass=Private for a level, note word 5 for words, f7 for a LIBSVM
-// index or a pixel, map 5 at 2 3 for a scattering coefficient at row 2 and column 3, (intercept).
+// index or a pixel, map 5 at 2 3 for a scattering coefficient at row 2 and column 3, age × hours at 2 3 for the product
+// of the second bump of age and the third of hours, (intercept).
 func (s *Schema) FeatureNames() []string {
 	names := make([]string, 0, s.Dim())
 	for i := range s.Features {
@@ -388,6 +399,9 @@ func (s *Schema) FeatureNames() []string {
 		if f := c.Form(); f != nil {
 			names = append(names, f.names(c.Name)...)
 		}
+	}
+	for _, p := range s.Pairs {
+		names = append(names, p.names()...)
 	}
 	if s.Intercept {
 		names = append(names, "(intercept)")
@@ -536,6 +550,11 @@ func (s *Schema) Assumptions() []string {
 			out = append(out, fmt.Sprintf("The %s %q %s.", kind, c.Name, t.assumes(&c)))
 		}
 	}
+	for _, p := range s.Pairs {
+		out = append(out, fmt.Sprintf(
+			"The columns %q and %q are also encoded together, as the %d products of %d bumps of each at equal distances.", p.A,
+			p.B, PairFeatures, PairBumps))
+	}
 	if s.OtherColumns == OtherIgnore {
 		out = append(out, "Columns that the schema does not name are never looked at.")
 	}
@@ -626,6 +645,9 @@ func (s *Schema) faults() (all []*config.Error) {
 func (s *Schema) checkWhole() *config.Error {
 	if s.Label().Type == "" {
 		return columnFault("columns", "no column of type label", "one label in a schema")
+	}
+	if e := s.checkPairs(); e != nil {
+		return e
 	}
 	return s.checkFeatures()
 }

@@ -79,6 +79,7 @@ type file struct {
 	Author     string        `yaml:"author"`
 	Source     string        `yaml:"source"`
 	Columns    []config.Node `yaml:"columns,list"`
+	Pairs      config.Node   `yaml:"pairs"`
 
 	OtherColumns string `yaml:"other_columns"`
 }
@@ -217,6 +218,11 @@ func (r *reader) schema() *Schema {
 	for i := range f.Columns {
 		s.Columns = append(s.Columns, r.column(f.Columns[i], fmt.Sprintf("columns[%d]", i)))
 	}
+	pairs, err := PairsOf(f.Pairs)
+	if err != nil {
+		r.add("pairs", err)
+	}
+	s.Pairs = pairs
 	return s
 }
 

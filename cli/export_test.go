@@ -62,6 +62,7 @@ columns:
   - {name: born, type: date, origin: 2000-01-01, min: 1950-06-01, max: 2010-01-01, missing: 1980-01-01}
   - {name: note, type: text, dimension: 7, missing: zero}
   - {name: target, type: label, %s}
+pairs: [[Cast, label], [change, Cast]]
 `
 
 // everyRows are rows for that schema, each cell from a list with ordinary values and odd ones.
@@ -382,8 +383,8 @@ func TestExportONNX(t *testing.T) {
 		{"1", "scale", "l1", "true", number, "mlp", deep, 0.5},
 	} {
 		of := every
-		if i%3 == 2 { // without bumps
-			of = strings.NewReplacer(", hats: 4", "", ", encode: hats", "", ", waves: 4", "", ", encode: waves", "").Replace(every)
+		if i%3 == 2 { // without bumps and pairs
+			of = strings.NewReplacer(", hats: 4", "", ", encode: hats", "", ", waves: 4", "", ", encode: waves", "", "pairs: [[Cast, label], [change, Cast]]", "").Replace(every)
 		}
 		s := mustParse(t, fmt.Sprintf(of, c.norm, c.scaling, c.kind, c.intercept, c.label))
 		text := everyRows(300, draw)

@@ -85,7 +85,7 @@ type column struct {
 // order.
 func (e *encoder) columns() string {
 	var numbers, others []column
-	var lines, bumps, curves, cycles, rest []int64 // their features in the schema's order
+	var lines, bumps, curves, cycles, products, rest []int64 // their features in the schema's order
 	// The inputs in the schema's order, before any other node.
 	for at, c := range e.schema.Places() {
 		k := column{c.Form(), c.Name}
@@ -132,7 +132,12 @@ func (e *encoder) columns() string {
 		}
 	}
 	x := e.join(parts...)
-	all := slices.Concat(lines, bumps, curves, cycles, rest)
+	for at := range e.schema.PairPlaces() {
+		for i := range schema.PairFeatures {
+			products = append(products, int64(at+i))
+		}
+	}
+	all := slices.Concat(lines, bumps, curves, cycles, products, rest)
 	order := make([]int64, len(all))
 	for i, j := range all {
 		order[j] = int64(i)
@@ -144,7 +149,7 @@ func (e *encoder) columns() string {
 }
 
 // numeric encodes columns of numbers: missing rule, clamping, transform, and onto [−1, 1]. The bumps of all
-// columns, if there are any, are a second matrix, and their cycles a third.
+// columns, if there are any, are a second matrix; waves, cycles and products of pairs follow.
 func (e *encoder) numeric(columns []column) []string {
 	n := len(columns)
 	names := make([]string, n)
@@ -188,14 +193,15 @@ func (e *encoder) numeric(columns []column) []string {
 	if slices.Contains(middle, 1) {
 		zero = e.op("Greater", e.op("Mul", missing, row(middle)), e.number(0))
 	}
-	var parts []string
-	// add adds features of columns of numbers, 0 where the rule for a missing one says so.
-	add := func(x string, of []int64) {
+	// ruled are features of columns of numbers, 0 where the rule for a missing one says so.
+	ruled := func(x string, of []int64) string {
 		if zero != "" {
 			x = e.op("Where", e.gather(zero, of), e.number(0), x)
 		}
-		parts = append(parts, x)
+		return x
 	}
+	var parts []string
+	add := func(x string, of []int64) { parts = append(parts, ruled(x, of)) }
 	lines, cycles := []int64{}, []int64{} // of each feature: its column
 	var bumps, tents bumpFeatures
 	var waves []int64 // of each wave: its column; each follows from the tents
@@ -229,7 +235,26 @@ func (e *encoder) numeric(columns []column) []string {
 		u = e.op("Sub", u, e.op("Floor", u))
 		add(e.op("Sin", e.op("Add", e.op("Mul", u, e.number(2*math.Pi)), e.numbers(phase, 1, k))), cycles)
 	}
+	if len(e.schema.Pairs) > 0 {
+		a, b := e.products(names)
+		add(ruled(e.op("Mul", e.bumps(v, a), e.bumps(v, b)), a.of), b.of)
+	}
 	return parts
+}
+
+// products are the bumps of the first and of the second column, among those names, that each feature of a pair
+// multiplies.
+func (e *encoder) products(names []string) (first, second bumpFeatures) {
+	for _, p := range e.schema.Pairs {
+		a, b := slices.Index(names, p.A), slices.Index(names, p.B)
+		for i := range schema.PairBumps {
+			for j := range schema.PairBumps {
+				first.one(a, i, schema.PairBumps)
+				second.one(b, j, schema.PairBumps)
+			}
+		}
+	}
+	return first, second
 }
 
 // bumpFeatures are bumps of columns: of each its column, its center, and half the number of steps between centers.
@@ -241,8 +266,13 @@ type bumpFeatures struct {
 // add adds so many bumps of a column.
 func (b *bumpFeatures) add(column, bumps int) {
 	for j := range bumps {
-		b.of, b.half, b.center = append(b.of, int64(column)), append(b.half, float64(bumps-1)/2), append(b.center, float64(j))
+		b.one(column, j, bumps)
 	}
+}
+
+// one adds bump j of so many of a column.
+func (b *bumpFeatures) one(column, j, bumps int) {
+	b.of, b.half, b.center = append(b.of, int64(column)), append(b.half, float64(bumps-1)/2), append(b.center, float64(j))
 }
 
 // bumps are the values of bumps of columns of v.

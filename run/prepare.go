@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/reg"
@@ -55,21 +56,24 @@ func prepare(spec *Spec) (*Job, error) {
 	if err := spec.Allows(OnOneTable); err != nil { // a spec need not come from a file
 		return nil, err
 	}
-	schema, err := spec.readSchema()
+	full, err := spec.readSchema()
 	if err != nil {
 		return nil, err
 	}
 	if spec.sum != nil {
-		all := *schema
-		schema = &all
-		schema.Rows = spec.sum.Total()
+		all := *full
+		full = &all
+		full.Rows = spec.sum.Total()
 	}
-	if schema.Rows < 1 {
+	if full.Rows < 1 {
 		return nil, inputError(spec.Schema,
-			"%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", schema.Counted())
+			"%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", full.Counted())
 	}
-	spec, schema, columns, err := spec.columns(schema)
+	spec, schema, columns, err := spec.columns(full)
 	if err != nil {
+		return nil, err
+	}
+	if schema, err = spec.paired(full, schema); err != nil {
 		return nil, err
 	}
 	bumps, err := spec.bumps(schema)
@@ -82,13 +86,17 @@ func prepare(spec *Spec) (*Job, error) {
 		encoded = schema.WithWaves(bumps.Waves)
 	}
 	j, err := PrepareOn(spec, encoded)
-	if err == nil {
-		j.Columns = columns
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && free > 0 {
+	j.Columns = columns
+	if free > 0 {
 		j.Encoding = fmt.Sprintf("numeric columns that name none: %d; %s", free, bumps.Why)
 	}
-	return j, err
+	if len(schema.Pairs) > 0 {
+		j.Encoding = strings.TrimPrefix(j.Encoding+"; pairs of columns: "+schema.PairNames(), "; ")
+	}
+	return j, nil
 }
 
 // columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the
@@ -174,20 +182,34 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	return b, nil
 }
 
-// LoadSchema reads the spec's schema, with the label and the first columns that the spec asks for. Columns whose
-// encoding the schema leaves open have the spec's hats, or none.
+// paired is the schema with the pairs that the spec asks for; full is the schema with all columns.
+func (s *Spec) paired(full, used *schema.Schema) (*schema.Schema, error) {
+	if len(s.Pairs) > 0 && data.IsPacked(s.Data) {
+		return nil, inputError(s.Place("pairs"),
+			"pairs: the table is packed, so its encoding is fixed; leave pairs out, or pack the table with a schema that has them")
+	}
+	with, err := used.AddPairs(s.Pairs, full)
+	if e := (*config.Error)(nil); s.doc != nil && errors.As(err, &e) {
+		err = s.doc.Locate(e)
+	}
+	return with, input(err)
+}
+
+// LoadSchema reads the spec's schema, with the label, the first columns and the pairs that the spec asks for. Columns
+// whose encoding the schema leaves open have the spec's hats, or none.
 func (s *Spec) LoadSchema() (*schema.Schema, error) {
-	schema, err := s.readSchema()
+	full, err := s.readSchema()
 	if err != nil {
 		return nil, err
 	}
-	if schema, err = s.first(schema); err != nil {
+	schema, err := s.first(full)
+	if err == nil {
+		schema, err = s.paired(full, schema)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if s.Hats == nil {
-		return schema.WithHats(0), nil
-	}
-	return schema.WithHats(*s.Hats), nil
+	return schema.WithHats(*cmp.Or(s.Hats, new(int))), nil
 }
 
 func (s *Spec) readSchema() (*schema.Schema, error) {

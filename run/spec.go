@@ -39,7 +39,8 @@ type Spec struct {
 	// Columns is how many of the columns that features come from are used, the first of the schema; 0: all; [AutoColumns].
 	Columns int
 	// bumps of numeric columns whose encoding the schema leaves open; nil: method auto chooses, others take none
-	Hats *int
+	Hats  *int
+	Pairs []schema.Pair // numeric columns that are also encoded two at a time; none: those of the schema
 
 	Model      ModelSpec
 	MethodName string
@@ -193,6 +194,7 @@ type specFile struct {
 	Schema        string      `yaml:"schema"`
 	Columns       string      `yaml:"columns"`
 	Hats          string      `yaml:"hats"`
+	Pairs         config.Node `yaml:"pairs"`
 	Model         ModelSpec   `yaml:"model"`
 	Method        config.Node `yaml:"method"`
 	Privacy       PrivacySpec `yaml:"privacy"`
@@ -269,22 +271,14 @@ func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err erro
 		*p.to = strings.Join(p.paths, data.Plus)
 	}
 	s.summed = f.Network.Field("mode").Text() == ModeSum
-	if err := s.setColumns(f.Columns); err != nil {
-		return nil, err
-	}
-	if err := s.setHats(f.Hats); err != nil {
-		return nil, err
-	}
-	if err := s.setMethod(f.Method); err != nil {
+	s.Pairs, err = schema.PairsOf(f.Pairs)
+	if err := cmp.Or(s.setColumns(f.Columns), s.setHats(f.Hats), err, s.setMethod(f.Method)); err != nil {
 		return nil, err
 	}
 	if s.Output, err = method.ParseOutput(f.Output); err != nil {
 		return nil, &InputError{s.Place("output"), err}
 	}
-	if err := s.checkDisclosure(); err != nil {
-		return nil, err
-	}
-	return s, s.check()
+	return s, cmp.Or(s.checkDisclosure(), s.check())
 }
 
 // mostStatement is the most bytes of one statement.
@@ -321,15 +315,11 @@ func (s *Spec) setColumns(text string) (err error) {
 
 // setHats reads the field hats.
 func (s *Spec) setHats(text string) error {
-	n, ok := 0, true
-	switch {
-	case text == "none":
-	case text == "auto", !s.Has("hats"):
+	if text == "auto" || !s.Has("hats") {
 		return nil
-	default:
-		n, ok = schema.ParseHats(text)
 	}
-	if !ok {
+	n, ok := schema.ParseHats(text)
+	if !ok && text != "none" {
 		return inputError(s.Place("hats"), "hats: found %q; write auto, none or a number of bumps from 2 to 64", text)
 	}
 	s.Hats = &n

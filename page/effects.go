@@ -22,6 +22,7 @@ const mostEffects = 30
 type effects struct {
 	*record.Effects
 	Curves []curve
+	Maps   []heatMap
 	Rest   int // columns that are not drawn
 }
 
@@ -31,9 +32,12 @@ type ranking struct {
 	By, Ratio string
 }
 
-// Ranked are the drawn columns, those first that move the margin furthest.
+// Ranked are the drawn columns and pairs, those first that move the margin furthest.
 func (e *effects) Ranked() (lines []ranking) {
 	ranked := slices.Clone(e.Columns[:len(e.Columns)-e.Rest])
+	for _, p := range e.Pairs {
+		ranked = append(ranked, record.Effect{Name: p.Name, Span: p.Span})
+	}
 	slices.SortStableFunc(ranked, func(a, b record.Effect) int { return cmp.Compare(b.Span, a.Span) })
 	for _, k := range ranked {
 		l := ranking{Effect: k}
@@ -55,6 +59,12 @@ type curve struct {
 	Levels []level
 }
 
+// A heatMap is a picture of the effect of a pair.
+type heatMap struct {
+	record.PairEffect
+	*chart.Heat
+}
+
 // A level is a bar: its value, and its width in percent of the widest of the page.
 type level struct {
 	Name, Value string
@@ -73,15 +83,18 @@ func drawn(of *record.Effects) *effects {
 	for _, k := range shown {
 		widest = math.Max(widest, k.Span)
 	}
+	for _, p := range of.Pairs {
+		widest = math.Max(widest, p.Span)
+	}
+	for _, p := range of.Pairs {
+		e.Maps = append(e.Maps, heatMap{p, chart.NewHeat(p.OfA, p.OfB, p.Above, widest)})
+	}
 	for i, k := range shown {
 		if k.X == nil {
 			bars := curve{Name: k.Name}
 			for j, name := range k.Names {
-				l := level{Name: name, Value: number(k.Above[j])}
-				if widest > 0 {
-					l.Width = int(100 * k.Above[j] / widest)
-				}
-				bars.Levels = append(bars.Levels, l)
+				bars.Levels = append(bars.Levels,
+					level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], widest)})
 			}
 			e.Curves = append(e.Curves, bars)
 			continue
@@ -106,8 +119,8 @@ func drawn(of *record.Effects) *effects {
 	return e
 }
 
-// WriteEffects writes the effects of the columns in the text of a model file as CSV: a line for each slope, point and
-// level. It fails where the model has none to show.
+// WriteEffects writes the effects of the columns in the text of a model file as CSV: a line for each slope, point,
+// level and cell of a pair. It fails where the model has none to show.
 func WriteEffects(w io.Writer, model []byte) error {
 	e, err := record.EffectsOf(model)
 	if err != nil {
@@ -149,6 +162,13 @@ func WriteEffects(w io.Writer, model []byte) error {
 					x--
 				}
 				line(k.Name, "point", text(x), y, half, known)
+			}
+		}
+	}
+	for _, p := range e.Pairs {
+		for i, a := range p.OfA {
+			for j, b := range p.OfB {
+				line(p.Name, "cell", text(a)+" × "+text(b), p.Y[i][j], 2*p.Noise, p.Noise > 0)
 			}
 		}
 	}

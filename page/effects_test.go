@@ -3,11 +3,16 @@ package page
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/chart"
 	_ "github.com/sottodp/sotto/model" // its words for margins
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -119,5 +124,67 @@ func TestManyEffects(t *testing.T) {
 	e := drawn(of)
 	if len(e.Curves) != mostEffects || e.Rest != 2 || len(e.Ranked()) != mostEffects {
 		t.Errorf("%d curves, %d lines, %d more", len(e.Curves), len(e.Ranked()), e.Rest)
+	}
+}
+
+// TestPairEffects: a pair is a map of its cells, as dark as they are high, with the noise of a cell beside it, a line among the columns,
+// and lines of the CSV file.
+func TestPairEffects(t *testing.T) {
+	s, err := schema.Parse("s.yaml", []byte("pairs: [[age, money]]\n"+effectsSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := func(more string) []byte {
+		return fmt.Appendf(nil, `{"model":"logistic","classes":["no","yes"],"w":[1,0,3,0,0,0,2,5,7,6,%s10,100]%s,"schema":%s}`, strings.Repeat("0,", 24), more, raw)
+	}
+	of, err := record.EffectsOf(model(`,"noise":0.25`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := drawn(of)
+	if len(e.Curves) != 3 || len(e.Maps) != 1 || len(e.Maps[0].Rows) != 5 || len(e.Maps[0].Columns) != 5 {
+		t.Fatalf("%+v", e)
+	}
+	m := e.Maps[0]
+	if first, last := m.Rows[0].Cells[0], m.Rows[4].Cells[4]; first != (chart.HeatCell{Value: "0"}) || last.Value != chart.Number(10*e.Factor, 3) || last.Share < 99 {
+		t.Errorf("cells %+v, %+v", first, last)
+	}
+	if m.Rows[1].Name != "2" || m.Columns[4] != "999" || m.Noise != 0.25*e.Factor {
+		t.Errorf("%+v", m)
+	}
+	if r := e.Ranked(); len(r) != 4 || r[0].Name != "age × money" || number(r[0].Span) != number(10*e.Factor) {
+		t.Errorf("%+v", r)
+	}
+	for more, lines := range map[string][2]string{
+		"": {"age × money,cell,0 × 0,0,,,1", fmt.Sprintf("age × money,cell,8 × 999,%.6g,,,%.6g", 10*e.Factor, math.Exp(10*e.Factor))},
+		`,"noise":0.25`: {fmt.Sprintf("age × money,cell,0 × 0,0,%.6g,%.6g,1", -0.5*e.Factor, 0.5*e.Factor),
+			fmt.Sprintf("age × money,cell,8 × 999,%.6g,%.6g,%.6g,%.6g", 10*e.Factor, 9.5*e.Factor, 10.5*e.Factor, math.Exp(10*e.Factor))},
+	} {
+		var out strings.Builder
+		if err := WriteEffects(&out, model(more)); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(all) != 1+5+1+3+25 || all[10] != lines[0] || all[34] != lines[1] {
+			t.Errorf("%d lines:\n%s", len(all), out.String())
+		}
+	}
+	dir := ran(t, asked(t), 100, privacy.Gaussian{Sigma: sigma})
+	if err := os.WriteFile(filepath.Join(dir, runlog.ModelFile), model(`,"noise":0.25`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := build(t, dir)
+	for _, want := range []string{"age × money: the noise of each cell has the standard deviation " + number(m.Noise), `<th scope="colgroup" colspan="5">money</th>`, "A map shows",
+		`<td class="num" style="--share: ` + fmt.Sprint(m.Rows[4].Cells[4].Share) + `%">` + m.Rows[4].Cells[4].Value} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if of, err = record.EffectsOf(model("")); err != nil || drawn(of).Maps[0].Noise != 0 {
+		t.Errorf("a map of a model whose noise is not known: %v", err)
 	}
 }

@@ -22,14 +22,15 @@ type Effects struct {
 	What  string `json:"what"`            // that the curves move
 	Ratio string `json:"ratio,omitempty"` // what e to the power of a difference is; empty: nothing
 	// by which a row's features are multiplied: of a row of middle size, of the largest, of the smallest
-	Factor    float64  `json:"factor" unit:"1"`
-	Least     float64  `json:"least_factor" unit:"1"`
-	Most      Bound    `json:"most_factor" unit:"1"`
-	Projected bool     `json:"projected"` // rows within the norm bound keep their features
-	Norm      string   `json:"norm"`
-	Bound     float64  `json:"norm_bound" unit:"norm"`
-	Noise     float64  `json:"noise,omitempty" unit:"margin"` // half of the width of a level's band; 0: not known
-	Columns   []Effect `json:"columns"`                       // in the order of the schema
+	Factor    float64      `json:"factor" unit:"1"`
+	Least     float64      `json:"least_factor" unit:"1"`
+	Most      Bound        `json:"most_factor" unit:"1"`
+	Projected bool         `json:"projected"` // rows within the norm bound keep their features
+	Norm      string       `json:"norm"`
+	Bound     float64      `json:"norm_bound" unit:"norm"`
+	Noise     float64      `json:"noise,omitempty" unit:"margin"` // half of the width of a level's band; 0: not known
+	Columns   []Effect     `json:"columns"`                       // in the order of the schema
+	Pairs     []PairEffect `json:"pairs,omitempty"`               // in the order of the schema
 }
 
 // An Effect is that of one column on a row of middle size.
@@ -116,7 +117,7 @@ func EffectsOf(text []byte) (*Effects, error) {
 
 // add computes the effects. noise is half of the width of the band of a parameter; 0: there are no bands.
 func (e *Effects) add(s *schema.Schema, w []float64, noise float64) {
-	least, factor, most := factors(s)
+	least, factor, most := s.RowFactors()
 	e.Least, e.Factor, e.Most, e.Noise = least, factor, Bound(most), noise*factor
 	for at, c := range s.Places() {
 		f := c.Form()
@@ -144,6 +145,7 @@ func (e *Effects) add(s *schema.Schema, w []float64, noise float64) {
 			e.Columns = append(e.Columns, k)
 		}
 	}
+	e.Pairs = pairEffects(s, w, factor, noise/bandWidth)
 }
 
 // columnEffects are the effects of a column with these parameters, for features of their full size: of its number or
@@ -241,61 +243,4 @@ func numericEffect(f *schema.Form, w []float64) (x, y, length []float64) {
 		x, y, length = append(x, inverse(lo+share*(hi-lo))), append(y, v), append(length, math.Sqrt(square))
 	}
 	return x, y, length
-}
-
-// factors are the numbers by which the row rule multiplies the features of the largest possible row, of one between,
-// and of the smallest; they are public.
-func factors(s *schema.Schema) (least, middle, most float64) {
-	size := func(v float64) float64 { return v * v }
-	if s.Norm == schema.NormL1 {
-		size = math.Abs
-	}
-	lo, hi := 0.0, 0.0
-	add := func(least, most float64) { lo, hi = lo+least, hi+most }
-	if s.Intercept {
-		add(1, 1)
-	}
-	for _, c := range s.Places() {
-		f := c.Form()
-		small, large := math.Inf(1), 0.0
-		sized := func(v float64) { small, large = math.Min(small, v), math.Max(large, v) }
-		switch {
-		case f.Words > 0: // from no word to one for each feature
-			sized(0)
-			sized(size(1/math.Sqrt(float64(f.Words))) * float64(f.Words))
-		case f.OneHot:
-			sized(1)
-		default:
-			points := 256
-			if f.Levels != nil {
-				points = len(f.Levels) - 1
-			}
-			for i := range points + 1 {
-				x := 2*float64(i)/float64(points) - 1
-				v := size(x)
-				for _, c := range f.Curve(x) {
-					v += size(c)
-				}
-				sized(v)
-			}
-			for range f.Cycles { // by the angle
-				small, large = small+1, large+2*size(math.Sqrt2/2)
-			}
-		}
-		if f.Unknown.Zero || f.Missing.Zero {
-			small = 0
-		}
-		add(small, large)
-	}
-	factor := func(size float64) float64 {
-		if s.Norm != schema.NormL1 {
-			size = math.Sqrt(size)
-		}
-		f := s.RowNorm / size
-		if s.RowScaling == schema.RowProject {
-			f = math.Min(1, f)
-		}
-		return f
-	}
-	return factor(hi), factor((lo + hi) / 2), factor(lo)
 }

@@ -53,7 +53,7 @@ func TestEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A row has an intercept and a level, age from x² + 1/2 at its middle between two centers to 2, and money from 0 to 1.
-	least, middle, most := factors(s)
+	least, middle, most := s.RowFactors()
 	if math.Abs(least-1/math.Sqrt(5)) > 1e-12 || !(least < middle && middle < most) || most > 1/math.Sqrt(2.5) {
 		t.Errorf("factors %v, %v, %v", least, middle, most)
 	}

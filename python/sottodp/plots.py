@@ -29,16 +29,16 @@ def _axes(ax: Any) -> Any:
 
 
 def plot_effects(estimator: SottoClassifier | SottoRegressor, column: str, ax: Any = None) -> Any:
-    """Draw what a column adds to the margin: a curve over its values, or a point for each level.
+    """Draw what a column adds to the margin: a curve over its values, a point for each level, or a map of a pair.
 
-    The band, or the bar, is that of the training's noise, where it is known.
+    The band, or the bar, is that of the training's noise, where it is known; a map has none.
 
     Parameters
     ----------
     estimator : SottoClassifier or SottoRegressor
         A fitted one, of two classes or of a number.
     column : str
-        A column of X.
+        A column of X, or a pair of columns as the estimator's ``effects`` names it, such as ``"age × dose"``.
     ax : matplotlib axes, optional
         Where to draw; by default on a new figure.
 
@@ -50,7 +50,7 @@ def plot_effects(estimator: SottoClassifier | SottoRegressor, column: str, ax: A
     Raises
     ------
     ValueError
-        If X had no such column.
+        If the model has no effect of that name.
     ImportError
         If matplotlib is not installed.
 
@@ -75,6 +75,15 @@ def plot_effects(estimator: SottoClassifier | SottoRegressor, column: str, ax: A
         band = np.asarray([[line["low"], line["high"]] for line in lines]).T
     ax = _axes(ax)
     kind = lines[0]["kind"]
+    if kind == "cell":
+        side = math.isqrt(len(lines))
+        down, across = zip(*(line["value"].split(" × ") for line in lines), strict=True)
+        image = ax.imshow(effect.reshape(side, side), aspect="auto")
+        ax.figure.colorbar(image, ax=ax, label="added to the margin")
+        ax.set_yticks(range(side), down[::side])
+        ax.set_xticks(range(side), across[:side])
+        ax.set_title(column)
+        return ax
     if kind == "point":
         x = np.asarray([float(line["value"]) for line in lines])
         ax.plot(x, effect)

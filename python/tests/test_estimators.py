@@ -175,6 +175,28 @@ def test_regression():
         clone(r).set_params(domain=[(-1, 1)] * 2).fit(X, y)
 
 
+def test_pairs_of_a_schema_fit_what_two_columns_do_together(tmp_path):
+    matplotlib.use("Agg")
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame(rng.uniform(-1, 1, (4000, 2)), columns=["left", "right"])
+    y = np.where(X["left"] * X["right"] > 0, "same", "other")
+    schema = tmp_path / "schema.yaml"
+    for pairs, least, most in ("[[left, right]]", 0.9, 1), ("none", 0, 0.58):
+        schema.write_text(
+            f"dataset: crossed\nrows: 4000\npairs: {pairs}\ncolumns:\n"
+            + "".join(f"  - {{name: {name}, type: numeric, min: -1, max: 1}}\n" for name in X.columns)
+            + "  - {name: y, type: label, classes: [other, same]}\n", encoding="utf-8",
+        )
+        model = SottoClassifier(10, 1e-5, "add-or-remove", schema=schema).fit(X, y)
+        assert least <= np.mean(model.predict(X) == y) <= most
+        cells = [line for line in model.effects() if line["kind"] == "cell"]
+        assert len(cells) == (25 if pairs != "none" else 0)
+        if cells:
+            assert cells[5]["column"] == "left × right" and cells[5]["value"] == "-0.5 × -1" and "left × right at 5 5" in model.coef_names_
+            drawn = plots.plot_effects(model, "left × right")
+            assert drawn.images[0].get_array().shape == (5, 5) and [t.get_text() for t in drawn.get_yticklabels()] == ["-1", "-0.5", "0", "0.5", "1"]
+
+
 def test_bumps_fit_what_is_no_line():
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
     y = np.abs(X[:, 0]) > 0.5

@@ -16,8 +16,8 @@ type Bumps struct {
 }
 
 // The encodings that are tried, the one of most features first, each with the most noise at which it is taken: ν√d, for
-// more than two classes times √(classes − 1). Further features cost twice (docs/measurements/methods.md): those of a row
-// share its norm, so noise weighs more; and with few rows for each they fit those rows and no others.
+// more than two classes times √(classes − 1). Further features cost twice (docs/measurements/methods.md): those of a
+// row share its norm, so noise weighs more; and with few rows for each they fit those rows and no others.
 var (
 	bumpRules = []bumpRule{{hats: 16, noise: 0.012, rows: 150}, {hats: 8, noise: 0.004, rows: 80},
 		{waves: 5, noise: 0.06, rows: 120}}

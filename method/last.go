@@ -43,11 +43,12 @@ func (m Auto) lastCost(pub oracle.Public) privacy.Event {
 }
 
 // setLast ends a run of classes with a release where nothing is set that it replaces and its noise is short beside the
-// rows. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its sum.
+// rows. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its
+// sum.
 func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 	g := c.given
-	if !pub.Calibrated || !(pub.StartLoss > 0) || c.Gradient.Batch != 0 || c.Gradient.Clipping == ByValue || g.Gradient.Noise != 0 ||
-		g.Fallback != "" || c.RawMargins {
+	if !pub.Calibrated || !(pub.StartLoss > 0) || c.RawMargins || g.Fallback != "" || g.Gradient.Noise != 0 ||
+		c.Gradient.Batch != 0 || c.Gradient.Clipping == ByValue {
 		return
 	}
 	c.LastNoise = one * float64(pub.Rows) / delta / math.Sqrt(lastShare)
@@ -57,7 +58,8 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 }
 
 // endWith runs the steps of a run that ends with a release, and makes its model.
-func (m Auto) endWith(ctx context.Context, o oracle.Oracle, obj Objective, center []float64, yield func(Step) bool) (Step, error) {
+func (m Auto) endWith(ctx context.Context, o oracle.Oracle, obj Objective, center []float64,
+	yield func(Step) bool) (Step, error) {
 	pub := o.Public()
 	output, factor, goes := TailAverage.Averager(m.Steps, pub.Dim), m.marginFactor(pub, obj), true
 	st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, 0, func(st Step) bool {
@@ -76,10 +78,11 @@ func (m Auto) endWith(ctx context.Context, o oracle.Oracle, obj Objective, cente
 }
 
 // make asks for the last release and makes the model of the tail average w.
-func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor, center, w []float64) (*Made, error) {
+func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor,
+	center, w []float64) (*Made, error) {
 	pub, q := o.Public(), m.lastQuery()
 	if m.SmoothBumps {
-		m.smooth(w, curvesOf(pub), pub, obj, partOf(pub, center))
+		m.smooth(w, pub, obj, partOf(pub, center))
 	}
 	size := floats.Dot(w, w)
 	if !(size > 0) || math.IsInf(size, 1) {
@@ -114,16 +117,6 @@ func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *
 	floats.Scale(a, w)
 	made.Noise = expected * a * math.Sqrt(m.NoiseVariance(pub, 0))
 	return made, nil
-}
-
-// curvesOf are the columns that have features beside their line.
-func curvesOf(pub oracle.Public) (found []Curve) {
-	for _, n := range pub.Numeric {
-		if n.Bumps+n.Waves > 0 {
-			found = append(found, Curve{At: n.At + 1, Bumps: n.Bumps, Waves: n.Waves})
-		}
-	}
-	return found
 }
 
 // partOf is the part of R² that the square of the norm of rows less a center is taken as; nil: all of it.

@@ -16,9 +16,9 @@ import (
 // columns of too few, and runs that are not to be smoothed keep their parameters.
 func TestSmooth(t *testing.T) {
 	const columns, bumps = 10, 8
-	var curves []method.Curve
+	var curves []oracle.Numeric
 	for i := range columns {
-		curves = append(curves, method.Curve{At: i*(1+bumps) + 1, Bumps: bumps})
+		curves = append(curves, oracle.Numeric{At: i * (1 + bumps), Bumps: bumps})
 	}
 	dim := columns*(1+bumps) + 1
 	m := method.Auto{Steps: 100, Rate: 0.5, Gradient: method.Gradient{Clip: 0.5, Noise: 40}, SmoothBumps: true}
@@ -32,13 +32,15 @@ func TestSmooth(t *testing.T) {
 	curved := make([]float64, dim) // all columns bend alike, by much more than the noise
 	for _, c := range curves {
 		for j := range c.Bumps {
-			curved[c.At+j] = 20 * sigma * math.Cos(2*math.Pi*(float64(j)+0.5)/bumps)
+			curved[c.At+1+j] = 20 * sigma * math.Cos(2*math.Pi*(float64(j)+0.5)/bumps)
 		}
 	}
 	last := method.Step{T: 100}
-	smooth := func(w []float64, curves []method.Curve, m method.Auto, last method.Step) []float64 {
+	smooth := func(w []float64, curves []oracle.Numeric, m method.Auto, last method.Step) []float64 {
 		w = slices.Clone(w)
-		m.Smooth(w, curves, pub, method.Objective{}, last)
+		pub := pub
+		pub.Numeric = curves
+		m.Smooth(w, pub, method.Objective{}, last)
 		return w
 	}
 	both := make([]float64, dim)
@@ -72,7 +74,7 @@ func TestSmooth(t *testing.T) {
 			t.Errorf("%s: parameters changed", name)
 		}
 	}
-	mixed := append(slices.Clone(curves[:9]), method.Curve{At: curves[9].At, Bumps: 5}) // alone with its number of bumps
+	mixed := append(slices.Clone(curves[:9]), oracle.Numeric{At: curves[9].At, Bumps: 5}) // alone with its number of bumps
 	if w := smooth(both, mixed, m, last); !slices.Equal(w[mixed[9].At:], both[mixed[9].At:]) || slices.Equal(w, both) {
 		t.Error("a column that is alone with its number of bumps changed, or the others did not")
 	}
@@ -95,7 +97,8 @@ func TestSmooth(t *testing.T) {
 		"samples":      {method.Auto{Gradient: method.Gradient{Batch: 10}}, pub, columns, false},
 		"all, written": {method.Auto{Gradient: method.Gradient{Batch: pub.Rows}}, pub, columns, true},
 	} {
-		if got := c.m.Smooths(c.pub, curves[:c.curves]); got != c.want {
+		c.pub.Numeric = curves[:c.curves]
+		if got := c.m.Smooths(c.pub); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
@@ -105,9 +108,9 @@ func TestSmooth(t *testing.T) {
 // the squared loss, too.
 func TestSmoothWaves(t *testing.T) {
 	const columns, waves, features = 6, 3, 6*4 + 1
-	var curves []method.Curve
+	var curves []oracle.Numeric
 	for i := range columns {
-		curves = append(curves, method.Curve{At: i*(1+waves) + 1, Waves: waves})
+		curves = append(curves, oracle.Numeric{At: i * (1 + waves), Waves: waves})
 	}
 	m := method.Auto{Steps: 100, Rate: 0.5, Gradient: method.Gradient{Clip: 0.5, Noise: 40}, SmoothBumps: true}
 	number := wide(1000, features)
@@ -123,19 +126,20 @@ func TestSmoothWaves(t *testing.T) {
 		}
 		for at := 0; at < pub.Dim; at += features {
 			for _, c := range curves {
-				w[at+c.At] += 30 * sigma // the first wave of all columns
+				w[at+c.At+1] += 30 * sigma // the first wave of all columns
 			}
 		}
 		before := slices.Clone(w)
-		m.Smooth(w, curves, pub, method.Objective{}, method.Step{T: 100})
+		pub.Numeric = curves
+		m.Smooth(w, pub, method.Objective{}, method.Step{T: 100})
 		first, others, was := 0.0, 0.0, 0.0
 		for at := 0; at < pub.Dim; at += features {
 			for _, c := range curves {
-				first += w[at+c.At] / before[at+c.At]
-				for _, j := range []int{at + c.At + 1, at + c.At + 2} {
+				first += w[at+c.At+1] / before[at+c.At+1]
+				for _, j := range []int{at + c.At + 2, at + c.At + 3} {
 					others, was = others+w[j]*w[j], was+before[j]*before[j]
 				}
-				if w[at+c.At-1] != before[at+c.At-1] {
+				if w[at+c.At] != before[at+c.At] {
 					t.Errorf("%s: a linear feature moved", name)
 				}
 			}

@@ -65,8 +65,8 @@ type Public struct {
 	Layers int `json:"layers,omitempty"`
 	// rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
 	Image []int `json:"image,omitempty"`
-	// Numeric are the numeric columns within bounds, in their order, of a run that makes its model by itself.
-	Numeric   []Numeric `json:"numeric,omitempty"`
+	// Numeric are the numeric columns that have features beside their line, in their order; the schema has them, too.
+	Numeric   []Numeric `json:"-"`
 	LabelSpan float64   `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	LabelMin  float64   `json:"label_min,omitempty"`  // the lower of them, where Shifted
 	// about how far labels lie from their mean, as a person wrote; 0: not given
@@ -80,7 +80,7 @@ type Public struct {
 	Initial []Span `json:"initial,omitempty"`
 }
 
-// A Numeric is a numeric column within bounds: feature At, counted from 0, is its line, and the Bumps features after it
+// A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it
 // are its bumps, or the Waves features its waves.
 type Numeric struct {
 	At    int `json:"at"`

@@ -46,7 +46,7 @@ func Example() {
 	fmt.Println(info.Status, info.Result.Steps, "steps;", trained.Guarantee.Budget)
 	fmt.Println("better than guessing:", *info.Result.Test.Accuracy > 0.8)
 	// Output:
-	// Gaussian(σ=22.2366) + 62 × Gaussian(σ=58.3637), noise multiplier 58.36
+	// Gaussian(σ=22.2366) + 62 × Gaussian(σ=59.3614) + Gaussian(σ=40.5983), noise multiplier 59.36
 	// finished 62 steps; (0.5, 1e-05) under add-or-remove
 	// better than guessing: true
 }

@@ -52,12 +52,12 @@ func noisyTable(t *testing.T, dir, name string, rows, columns int, more, model s
 	return job
 }
 
-// TestFallback: on columns of noise, auto plans counts of wrong answers and a warning by itself; the model predicts the more frequent
+// TestFallback: on columns of noise, auto warns by itself; where it counts wrong answers, the model predicts the more frequent
 // class for every row, and the run says so and verifies. The noise is seeded.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job := noisyTable(t, dir, "whole", 4000, 200, "lab: true\nseed: 3\n", "")
+	job := noisyTable(t, dir, "whole", 4000, 200, "lab: true\nseed: 3\nmethod: {name: auto, fallback: class}\n", "")
 	m := job.Method.(method.Auto)
 	if m.Fallback != method.FallbackClass || m.MarginNoise == 0 || !slices.ContainsFunc(job.Warnings, func(w string) bool { return strings.HasPrefix(w, "noise in a margin is about") }) {
 		t.Fatalf("configured as %+v, with the warnings %q", m, job.Warnings)

@@ -17,7 +17,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
-	"github.com/sottodp/sotto/schema"
 )
 
 // keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
@@ -72,19 +71,9 @@ func (w *walk) output() []float64 {
 	out := w.mean.W()
 	if auto, ok := w.job.Method.(method.Auto); ok && auto.SmoothBumps {
 		out = slices.Clone(out)
-		auto.Smooth(out, curves(w.job.Schema), w.job.Facts, w.job.Objective, w.last)
+		auto.Smooth(out, w.job.Facts, w.job.Objective, w.last)
 	}
 	return out
-}
-
-// curves are where the bumps of the schema's columns are among the features.
-func curves(s *schema.Schema) (found []method.Curve) {
-	for first, c := range s.Places() {
-		if c.Hats+c.Waves > 0 { // the linear feature is first
-			found = append(found, method.Curve{At: first + 1, Bumps: c.Hats, Waves: c.Waves})
-		}
-	}
-	return found
 }
 
 func (w *walk) margins(out []float64) margins {

@@ -62,9 +62,8 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	if j.Method == nil || !shifts(j.Method) {
 		public.Shifted, public.LabelMin = false, 0
 	}
-	if auto, ok := j.Method.(method.Auto); !ok || auto.LastNoise == 0 { // as it is asked of the margins
-		public.Calibrated, public.Numeric = false, nil
-	}
+	auto, _ := j.Method.(method.Auto)
+	public.Calibrated = auto.LastNoise > 0 // as it is asked of the margins
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: public}
 	switch {
 	case j.Owner != nil:
@@ -234,7 +233,7 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	// What the run's events state, and how it sums; the rest follows from schema and model.
 	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short,
 		facts.Centered
-	j.Facts.Calibrated, j.Facts.Numeric = facts.Calibrated, facts.Numeric
+	j.Facts.Calibrated = facts.Calibrated
 	if !facts.Shifted {
 		j.Facts.Shifted, j.Facts.LabelMin = false, 0
 	}

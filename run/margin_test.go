@@ -12,7 +12,7 @@ import (
 )
 
 // A run by auto has a factor on its margins: scores, evaluate and predict use it, verify computes it again from the
-// releases, and raw_margins leaves it out without another effect. A change of the factor in the model file is found,
+// releases where no last release finds one, and raw_margins leaves it out without another effect. A change of the factor in the model file is found,
 // and a file of an earlier version, without it, verifies.
 func TestMarginFactorOfRun(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestMarginFactorOfRun(t *testing.T) {
 		}
 		return info, m, out
 	}
-	info, m, out := fit("run", "")
+	info, m, out := fit("run", "method: {name: auto, fallback: none}")
 	rawInfo, raw, _ := fit("raw", "method: {name: auto, raw_margins: true}")
 	_, last, _ := fit("last", "output: last")
 	a := m.File.MarginFactor

@@ -255,7 +255,7 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	}
 	j.setOutput()
 	if auto, ok := j.Method.(method.Auto); ok && j.Spec.Output == method.TailAverage {
-		auto.SmoothBumps = auto.Smooths(j.Facts, curves(schema))
+		auto.SmoothBumps = auto.Smooths(j.Facts)
 		j.Method = auto
 	}
 	if j.Plan, err = j.plan(); err != nil {
@@ -445,25 +445,15 @@ func (j *Job) setFacts() {
 		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min
 	}
 	j.Facts.LabelScale = schema.Label().Scale
-	j.setCalibrated()
-	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
-		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
-	}
-}
-
-// setCalibrated sets what a run that makes its model by itself needs to know: it is of classes, by a linear model over
-// rows of one owner, and its output is the tail average.
-func (j *Job) setCalibrated() {
-	spec, s := j.Spec, j.Schema
-	j.Facts.Calibrated = !spec.Uncentered && s.UnitRows == 0 && j.Facts.Classes > 1 && spec.sum == nil &&
-		(spec.Output == method.TailAverage || spec.Output == "") && model.Calibrates(j.Model)
-	if !j.Facts.Calibrated || s.Image != nil {
-		return
-	}
-	for first, c := range s.Places() {
+	for first, c := range schema.Places() {
 		if c.Hats+c.Waves > 0 {
 			j.Facts.Numeric = append(j.Facts.Numeric, oracle.Numeric{At: first, Bumps: c.Hats, Waves: c.Waves})
 		}
+	}
+	j.Facts.Calibrated = !spec.Uncentered && spec.sum == nil && schema.Classes() > 1 &&
+		(spec.Output == method.TailAverage || spec.Output == "") && model.Calibrates(m)
+	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
+		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
 	}
 }
 

@@ -212,7 +212,7 @@ func (p *Plan) setOwners() error {
 		o := &p.Owners[i]
 		o.Index, o.Facts = i, p.Job.Facts
 		// what owners agree on is without them (ADR 41, 46)
-		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered = rows, false, false
+		o.Facts.Rows, o.Facts.Presence, o.Facts.Centered, o.Facts.Calibrated = rows, false, false, false
 		if len(n.Rows) > 0 {
 			o.Facts.Rows = n.Rows[min(i, len(n.Rows)-1)]
 		}

@@ -116,7 +116,7 @@ var table = map[string][]string{
 	// Layer 3: algorithms, which never see a record; the private oracle;
 	// records of runs. Replay holds no data, so it gets private's line without it. A method's steps are sums
 	// over vectors, which kern has.
-	"method":         join(privacys, []string{"internal/kern", "oracle", "method/reg", "method/schedule", "method/secondorder", "internal/registry"}),
+	"method":         join(privacys, []string{"internal/kern", "oracle", "schema", "method/reg", "method/schedule", "method/secondorder", "internal/registry"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule", "internal/registry"}),
 	"oracle/private": join(public, []string{"data", "model", "oracle/perturb"}),
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}),                   // bounds and solvers: no data

@@ -48,6 +48,7 @@ type Auto struct {
 	Solve    string   `yaml:"solve" json:"solve,omitempty" doc:"how the squared loss is minimized: by gradients, or by statistics (noisy XᵀX and Xᵀy, as adassp does; only clip and noise_multiplier can be set beside it) (default: statistics where their noise is small, otherwise gradients)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; 1/√2 of that for more than two classes; for the squared loss 0.05 to 0.5 of R × the width of labels, and more where the mean label is near a bound)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove; 0 means all rows in every step (default: all)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take an eightieth to a twentieth of the budget, decide at the end of the run; needs what center needs, and two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
+	Last     string   `yaml:"last" json:"last,omitempty" doc:"what ends a run of logistic and softmax models: margins (noisy sums of how far the model's probabilities are from the labels, which take three hundredths of the budget and set the size of margins) or none (default: margins where that noise is short beside the rows; fallback: class, noise_multiplier, batch, clipping: value and raw_margins leave it out)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
 	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
 
@@ -181,6 +182,9 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return nil, err
 	}
 	if err := c.checkFallback(pub); err != nil {
+		return nil, err
+	}
+	if err := c.checkLast(pub); err != nil {
 		return nil, err
 	}
 	if solved, err := c.solve(pub, obj, terms); solved || err != nil {

@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,6 +13,12 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
+)
+
+// What ends a run of classes.
+const (
+	LastMargins = "margins" // a release of what the model's probabilities are off
+	LastNone    = "none"
 )
 
 // The last release of a run of classes, measured on tables (docs/measurements/methods.md#the-last-release).
@@ -42,17 +49,34 @@ func (m Auto) lastCost(pub oracle.Public) privacy.Event {
 	return pub.Cost(sample.Full{}, []oracle.Query{m.lastQuery()})
 }
 
-// setLast ends a run of classes with a release where nothing is set that it replaces and its noise is short beside the
-// rows. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its
-// sum.
+// checkLast says what is wrong with the field, and whether it may be set.
+func (c *autoChoice) checkLast(pub oracle.Public) error {
+	if err := (Word{"last", &c.Last, []string{LastMargins, LastNone}}).check(); err != nil {
+		return err
+	}
+	if c.Last == LastMargins && !c.lastable(pub) {
+		return fmt.Errorf("last: found %s; choose %s, as a run ends so for logistic and softmax models without class weights, with Gaussian noise and the tail average, and with none of fallback: class, noise_multiplier, batch, clipping: value and raw_margins",
+			LastMargins, LastNone)
+	}
+	return nil
+}
+
+// lastable says whether a run can end with a release.
+func (c *autoChoice) lastable(pub oracle.Public) bool {
+	return pub.Calibrated && pub.StartLoss > 0 && !c.RawMargins && c.given.Fallback != FallbackClass &&
+		c.given.Gradient.Noise == 0 && c.Gradient.Batch == 0 && c.Gradient.Clipping != ByValue && !c.Gradient.Off &&
+		!c.Gradient.Laplace
+}
+
+// setLast ends a run of classes with a release where its noise is short beside the rows. one is the noise of a mean
+// gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its sum.
 func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
-	g := c.given
-	if !pub.Calibrated || !(pub.StartLoss > 0) || c.RawMargins || g.Fallback != "" || g.Gradient.Noise != 0 ||
-		c.Gradient.Batch != 0 || c.Gradient.Clipping == ByValue {
+	if c.Last == LastNone || !c.lastable(pub) {
 		return
 	}
 	c.LastNoise = one * float64(pub.Rows) / delta / math.Sqrt(lastShare)
-	if c.off = c.LastNoise * c.lastQuery().Sensitivity(pub) / float64(pub.Rows); c.off > lastLoud {
+	c.off = c.LastNoise * c.lastQuery().Sensitivity(pub) / float64(pub.Rows)
+	if c.Last == "" && c.off > lastLoud {
 		c.LastNoise = 0
 	}
 }
@@ -92,7 +116,7 @@ func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *
 	if factor != nil {
 		expected = factor.Of(w)
 	}
-	shifts := make([]float64, len(w)/int(perClass(pub)))
+	shifts := make([]float64, marginsOf(pub))
 	if center != nil {
 		shifts[0] = -floats.Dot(w, center)
 	}
@@ -117,6 +141,14 @@ func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *
 	floats.Scale(a, w)
 	made.Noise = expected * a * math.Sqrt(m.NoiseVariance(pub, 0))
 	return made, nil
+}
+
+// marginsOf is how many margins a linear model of classes has.
+func marginsOf(pub oracle.Public) int {
+	if pub.OneMargin || pub.Classes == 0 {
+		return 1
+	}
+	return pub.Classes
 }
 
 // partOf is the part of R² that the square of the norm of rows less a center is taken as; nil: all of it.

@@ -51,7 +51,7 @@ func (m Auto) smooth(w []float64, pub oracle.Public, obj Objective, part float64
 		}
 		done[first] = true
 		var like []int // where curves of this kind begin, behind their line, in each class
-		for class := 0; class < pub.Dim; class += int(c.dim) {
+		for class := 0; class < pub.Dim; class += pub.Dim / marginsOf(pub) {
 			for _, n := range pub.Numeric {
 				if n.Bumps == first.Bumps && n.Waves == first.Waves {
 					like = append(like, class+n.At+1)

@@ -235,7 +235,7 @@ func TestSmoothedBumps(t *testing.T) {
 	if err := os.WriteFile(table, []byte(rows.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const said = "The weights of bumps and waves were brought closer to 0"
+	const said = "The weights of bumps were brought closer to 0"
 	var models [][]float64
 	for _, raw := range []string{"false", "true"} {
 		var over []Override

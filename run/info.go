@@ -111,17 +111,23 @@ func (j *Job) Assumptions() []string {
 // encodingFacts says of a run of auto by which numbers numeric columns have bumps.
 func (j *Job) encodingFacts() []string {
 	auto, chooses := j.Method.(method.Auto)
-	if !chooses || !slices.ContainsFunc(j.Schema.Columns, func(c schema.Column) bool { return c.Hats+c.Waves > 0 }) {
+	what := "waves"
+	if slices.ContainsFunc(j.Facts.Numeric, func(n oracle.Numeric) bool { return n.Bumps > 0 }) {
+		what = "bumps"
+	}
+	if !chooses || len(j.Facts.Numeric) == 0 {
 		return nil
 	}
 	noise, err := auto.Noise(j.Facts, j.Spec.terms(j.Accountant))
 	if err != nil || noise == 0 {
 		return nil
 	}
-	facts := []string{fmt.Sprintf("Columns that name no encoding have bumps or waves by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.", noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
+	facts := []string{fmt.Sprintf(
+		"Columns that name no encoding have %s by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.",
+		what, noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
 	if auto.SmoothBumps {
 		facts = append(facts,
-			"The weights of bumps and waves were brought closer to 0 by what the known noise adds to them, which costs nothing.")
+			"The weights of "+what+" were brought closer to 0 by what the known noise adds to them, which costs nothing.")
 	}
 	return facts
 }

@@ -33,7 +33,7 @@ func TestMarginFactorOfRun(t *testing.T) {
 		}
 		return info, m, out
 	}
-	info, m, out := fit("run", "method: {name: auto, fallback: none}")
+	info, m, out := fit("run", "method: {name: auto, last: none}")
 	rawInfo, raw, _ := fit("raw", "method: {name: auto, raw_margins: true}")
 	_, last, _ := fit("last", "output: last")
 	a := m.File.MarginFactor

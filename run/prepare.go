@@ -298,13 +298,17 @@ func (j *Job) keepThreshold() error {
 	return nil
 }
 
+// unsettled says whether the spec names no output of softmax on scattering coefficients.
+func (j *Job) unsettled() bool {
+	m := j.Schema.Image
+	return j.Spec.doc != nil && !j.Spec.Has("output") && j.Schema.Classes() > 2 && m != nil &&
+		m.Encode == schema.EncodeScattering
+}
+
 // setOutput takes the last iterate where the spec names no output and auto trains softmax on scattering coefficients:
 // its length ends before its iterates have settled (docs/measurements/methods.md).
 func (j *Job) setOutput() {
-	_, auto := j.Method.(method.Auto)
-	m := j.Schema.Image
-	if !auto || j.Spec.doc == nil || j.Spec.Has("output") || j.Facts.Classes <= 2 || m == nil ||
-		m.Encode != schema.EncodeScattering {
+	if _, auto := j.Method.(method.Auto); !auto || !j.unsettled() {
 		return
 	}
 	with := *j.Spec
@@ -451,7 +455,7 @@ func (j *Job) setFacts() {
 		}
 	}
 	j.Facts.Calibrated = !spec.Uncentered && spec.sum == nil && schema.Classes() > 1 &&
-		(spec.Output == method.TailAverage || spec.Output == "") && model.Calibrates(m)
+		(spec.Output == method.TailAverage || spec.Output == "") && !j.unsettled() && model.Calibrates(m)
 	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
 		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
 	}

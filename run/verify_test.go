@@ -18,7 +18,7 @@ import (
 func TestVerifyWhatWasExchanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, out := begin(t, dir, "run", "method: {name: auto, center: none, fallback: none}") // steps that are alike, in one line
+	job, out := begin(t, dir, "run", "method: {name: auto, center: none, last: none}") // steps that are alike, in one line
 	if _, _, err := Fit(t.Context(), job, Env{}); err != nil {
 		t.Fatal(err)
 	}

@@ -50,10 +50,10 @@ type Auto struct {
 	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class; noisy counts of wrong answers, which take an eightieth to a twentieth of the budget, decide at the end of the run; needs what center needs, and two classes) or none (default: class where the noise in a margin is large and that of the counts small, otherwise none)"`
 	Last     string   `yaml:"last" json:"last,omitempty" doc:"what ends a run of logistic and softmax models: margins (noisy sums of how far the model's probabilities are from the labels, which take three hundredths of the budget and set the size of margins) or none (default: margins where that noise is short beside the rows; fallback: class, noise_multiplier, batch, clipping: value and raw_margins leave it out)"`
 	// RawMargins leaves the margins of the model as they are; without it they have a MarginFactor.
-	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out the factor on margins that corrects for clipping and noise; logistic regression alone has one (default: false)"`
+	RawMargins bool `yaml:"raw_margins" json:"raw_margins,omitempty" doc:"whether predictions leave out what corrects the size of margins for clipping and noise: the last release, or a factor that logistic regression has without one (default: false)"`
 
 	// RawBumps leaves the bumps of columns as the run leaves them; without it they are smoothed (Smooth).
-	RawBumps bool `yaml:"raw_bumps" json:"raw_bumps,omitempty" doc:"whether the weights of columns' bumps stay as the run leaves them; otherwise, with two classes by one margin and bumps of three columns or more, they are brought closer to 0 by what the known noise adds to them (default: false)"`
+	RawBumps bool `yaml:"raw_bumps" json:"raw_bumps,omitempty" doc:"whether the weights of columns' bumps and waves stay as the run leaves them; otherwise bumps and waves of three columns or more are brought closer to 0 by what the known noise adds to them (default: false)"`
 
 	SmoothBumps bool `yaml:"-" json:"smooth_bumps,omitempty"` // a run's output goes through Smooth
 

@@ -16,11 +16,11 @@ type Bumps struct {
 }
 
 // The encodings that are tried, the one of most features first, each with the most noise at which it is taken: ν√d, for
-// more than two classes times √(classes − 1). Further features cost twice (docs/measurements/methods.md): those of a
+// more than two classes times (classes − 1)^¼. Further features cost twice (docs/measurements/methods.md): those of a
 // row share its norm, so noise weighs more; and with few rows for each they fit those rows and no others.
 var (
 	bumpRules = []bumpRule{{hats: 16, noise: 0.012, rows: 150}, {hats: 8, noise: 0.004, rows: 80},
-		{waves: 5, noise: 0.06, rows: 120}}
+		{waves: 5, noise: 0.06, rows: 100}}
 	numberRules = []bumpRule{{waves: 2, noise: 0.02, rows: 80}} // for the squared loss
 )
 
@@ -57,7 +57,7 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 		return Bumps{}, err
 	}
 	linear := perClass(pub)
-	noise *= math.Sqrt(math.Max(1, float64(pub.Classes-1)))
+	noise *= math.Pow(math.Max(1, float64(pub.Classes-1)), 0.25)
 	var why string
 	for _, r := range rules {
 		d := linear + float64(columns*(r.hats+r.waves))

@@ -45,7 +45,7 @@ func Explain(m Method, pub oracle.Public, obj Objective, terms Terms) (*Explanat
 		}
 		r := Reason{Field: name, Value: shown(after.FieldByIndex(f.index)), Why: why[name]}
 		switch {
-		case (name == "center" || name == "fallback") && r.Value == "":
+		case (name == "center" || name == "fallback" || name == "last") && r.Value == "":
 			r.Value = CenterNone
 		case name == "solve" && !quad:
 			continue
@@ -136,6 +136,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 			why["fallback"] = fmt.Sprintf("the more frequent class, if counts at the end show that it gets fewer rows wrong; asked if the noise in a margin is at least %g and that of the difference at most %g of the rows; %.3g of the budget pays for it", fallbackNoise, fallbackLoud, c.countShare)
 		}
 	}
+	rests = append(rests, c.atEnd(why)...)
 	rests = append(rests, "this read no record and charged nothing")
 	why["steps"] = "as many as the length needs at this step size and momentum"
 	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
@@ -145,10 +146,13 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	}
 	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
 	why["raw_margins"] = "predictions multiply margins by a factor, at most 1, that corrects for clipping and noise"
-	if !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil {
+	switch {
+	case c.LastNoise > 0:
+		why["raw_margins"] = "the last release sets the size of margins"
+	case !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil:
 		why["raw_margins"] = "this model has no factor on its margins"
 	}
-	why["raw_bumps"] = "bumps of three columns or more are brought closer to 0 by what the known noise adds to them, for two classes by one margin and Gaussian noise"
+	why["raw_bumps"] = "bumps and waves of three columns or more are brought closer to 0 by what the known noise adds to them"
 	why["batch"] = "all rows: with noise, samples of them cost more than they save"
 	return rests, why
 }
@@ -168,6 +172,19 @@ func (c *autoChoice) exactly(pub oracle.Public) ([]string, map[string]string) {
 			"clip":             "R × the width of labels: nothing is clipped, unless the label has a scale",
 			"noise_multiplier": "of Xᵀy, the smallest that the budget allows",
 			"raw_margins":      "this model has no factor on its margins",
-			"raw_bumps":        "they are smoothed for two classes alone", "batch": "all rows",
+			"raw_bumps":        "statistics are not smoothed", "batch": "all rows",
 		}
+}
+
+// atEnd says what ends the run.
+func (c *autoChoice) atEnd(why map[string]string) (rests []string) {
+	why["last"] = "the size of margins cannot be asked for here: that is for logistic and softmax models without class weights, with Gaussian noise and without batch"
+	if c.off > 0 {
+		rests = []string{fmt.Sprintf("last: what probabilities are off in sum, released with %g of the budget, would have noise of %.3g of the rows", lastShare, c.off)}
+		if c.LastNoise > 0 {
+			why["fallback"] = "the last release brings a model that knows nothing near one probability for all rows"
+		}
+		why["last"] = fmt.Sprintf("how far probabilities are off sets the size of margins, if the noise of that sum is at most %g of the rows; %g of the budget pays for it", lastLoud, lastShare)
+	}
+	return rests
 }

@@ -75,10 +75,11 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 		return
 	}
 	c.LastNoise = one * float64(pub.Rows) / delta / math.Sqrt(lastShare)
-	c.off = c.LastNoise * c.lastQuery().Sensitivity(pub) / float64(pub.Rows)
-	if c.Last == "" && c.off > lastLoud {
+	if c.off = c.LastNoise * c.lastQuery().Sensitivity(pub) / float64(pub.Rows); c.Last == "" && c.off > lastLoud {
 		c.LastNoise = 0
+		return
 	}
+	c.Last = LastMargins
 }
 
 // endWith runs the steps of a run that ends with a release, and makes its model.

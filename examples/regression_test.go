@@ -51,7 +51,7 @@ func TestRegression(t *testing.T) {
 		epsilon, gain float64
 	}{
 		{"visits", visits, 5, 16000, 4000, 0, 30, 1, 1},
-		{"visits", visits, 5, 16000, 4000, 0, 30, 0.1, 0.95},
+		{"visits", visits, 5, 16000, 4000, 0, 30, 0.1, 0.9}, // 0.95 with lines alone, as waves cost 1.2 % here
 		{"progress", progress, 10, 353, 4000, 0, 350, 1, 1},
 		{"progress", progress, 10, 353, 4000, 0, 350, 0.1, 0.25},
 	} {

@@ -187,7 +187,7 @@ func TestExplain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Fields) != 10 || len(out.Rests) < 2 {
+		if len(out.Fields) != 11 || len(out.Rests) < 2 {
 			t.Fatalf("found %+v", out)
 		}
 		for _, f := range out.Fields {

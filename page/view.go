@@ -390,6 +390,7 @@ var fieldNames = map[string]string{
 	"bytes":            "rows are bytes of images",
 	"short":            "rows are numbers of 16 bits",
 	"centered":         "rows can be taken less their noisy mean",
+	"calibrated":       "probabilities can be compared with labels, by margins",
 	"shifted":          "the mean label can be asked for, and predictions begin there",
 	"label_min":        "lower bound of the label",
 	"label_scale":      "about the label's standard deviation, as a person wrote (0: not given)",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -428,21 +429,32 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 			if center, err = m.askCenter(ctx, o); err != nil {
 				return Step{W: make([]float64, pub.Dim), Shift: shift}, err
 			}
+		}
+		long := m // as it was chosen for rows of norm R
+		if center != nil {
 			m, _ = m.around(pub, obj, center)
 		}
-		if m.LastNoise > 0 {
-			return m.endWith(ctx, o, obj, center, yield)
-		}
-		if m.Fallback != FallbackClass {
+		if m.Fallback != FallbackClass && m.LastNoise == 0 {
 			return m.p1().ball(ctx, o, obj, m.Momentum, center, shift, yield)
 		}
 		output, goes := TailAverage.Averager(m.Steps, pub.Dim), true
+		var factor *MarginFactor
+		if m.LastNoise > 0 {
+			factor = long.marginFactor(pub, obj)
+		}
 		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, shift, func(st Step) bool {
 			output.Add(st)
+			if factor != nil {
+				factor.Add(st)
+			}
 			goes = yield(st)
 			return goes
 		})
-		if err != nil || !goes {
+		switch {
+		case err != nil || !goes:
+			return st, err
+		case m.LastNoise > 0:
+			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), st)
 			return st, err
 		}
 		return m.orClass(ctx, o, output.W(), st)

@@ -7,9 +7,9 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-// Bumps says what features each numeric column gets beside its linear one whose schema names no encoding: so many bumps
-// (schema.Column.Hats), so many waves (schema.Column.Waves), or none; and why. Like all that [Auto] chooses it follows
-// from public facts.
+// Bumps says what each numeric column gets beside its linear feature where the schema names no encoding, and why: how
+// many bumps (schema.Column.Hats) or waves (schema.Column.Waves), or none. Like all that [Auto] chooses it follows from
+// public facts.
 type Bumps struct {
 	Hats, Waves int
 	Why         string

@@ -7,7 +7,7 @@ import "math"
 // deviations tb and ta·bound; the noisy slope is taken as g = H(θ0 − θ) + noise + sampling, of covariances σ²I and H,
 // so the mean afterward is θ0 − PH(HPH + σ²I + H)⁻¹g. noise is σ, the standard deviation of a number of the slope.
 func calibrated(answer []float64, rows, noise, bound, a0, b0, ta, tb float64) (a, b float64) {
-	// H is noisy: it is brought to what curvatures of so many rows can be, and made positive definite.
+	// H is noisy: it is brought to what curvatures of rows can be, and made positive definite.
 	h := min(max(answer[2], 0.02*rows), rows/4)
 	m := min(max(answer[4], 0.001*rows), h)
 	most := 0.98 * math.Sqrt(h*m)

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -82,44 +81,28 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 	c.Last = LastMargins
 }
 
-// endWith runs the steps of a run that ends with a release, and makes its model.
-func (m Auto) endWith(ctx context.Context, o oracle.Oracle, obj Objective, center []float64,
-	yield func(Step) bool) (Step, error) {
-	pub := o.Public()
-	output, factor, goes := TailAverage.Averager(m.Steps, pub.Dim), m.marginFactor(pub, obj), true
-	st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, 0, func(st Step) bool {
-		output.Add(st)
-		if factor != nil {
-			factor.Add(st)
-		}
-		goes = yield(st)
-		return goes
-	})
-	if err != nil || !goes {
-		return st, err
-	}
-	st.Made, err = m.make(ctx, o, obj, factor, st.Center, slices.Clone(output.W()))
-	return st, err
-}
-
-// make asks for the last release and makes the model of the tail average w.
-func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor,
-	center, w []float64) (*Made, error) {
+// finish asks for the last release and makes the model of w, the tail average of a run that ended with st. m is as it
+// was chosen, for rows that are not centered. nil: the run diverged, or it stands where it began, and its output is the
+// model.
+func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor, w []float64,
+	st Step) (*Made, error) {
 	pub, q := o.Public(), m.lastQuery()
-	if m.SmoothBumps {
-		m.smooth(w, pub, obj, partOf(pub, center))
-	}
+	m.Smooth(w, pub, obj, st)
 	size := floats.Dot(w, w)
 	if !(size > 0) || math.IsInf(size, 1) {
-		return nil, nil // the run diverged, or there is nothing to bring to probabilities
+		return nil, nil
+	}
+	noise := m.ParameterNoise(pub, obj, st)
+	if st.Center != nil {
+		m, _ = m.around(pub, obj, st.Center)
 	}
 	expected := 1 - math.Min(1, float64(len(w))*m.NoiseVariance(pub, obj.convex())/size)/2
 	if factor != nil {
 		expected = factor.Of(w)
 	}
-	shifts := make([]float64, marginsOf(pub))
-	if center != nil {
-		shifts[0] = -floats.Dot(w, center)
+	shifts := make([]float64, pub.Margins())
+	if st.Center != nil {
+		shifts[0] = -floats.Dot(w, st.Center)
 	}
 	floats.Scale(expected, w)
 	floats.Scale(expected, shifts)
@@ -140,19 +123,6 @@ func (m Auto) make(ctx context.Context, o oracle.Oracle, obj Objective, factor *
 		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset)
 	}
 	floats.Scale(a, w)
-	made.Noise = expected * a * math.Sqrt(m.NoiseVariance(pub, 0))
+	made.Noise = expected * a * noise
 	return made, nil
-}
-
-// marginsOf is how many margins a linear model of classes has.
-func marginsOf(pub oracle.Public) int {
-	if pub.OneMargin || pub.Classes == 0 {
-		return 1
-	}
-	return pub.Classes
-}
-
-// partOf is the part of R² that the square of the norm of rows less a center is taken as; nil: all of it.
-func partOf(pub oracle.Public, center []float64) float64 {
-	return math.Max(leastPart, 1-kern.SumSquares(center)/(pub.NormBound*pub.NormBound))
 }

@@ -79,9 +79,7 @@ func (f *MarginFactor) Add(st Step) {
 		return
 	}
 	if f.steps == 0 && st.Center != nil {
-		if f.part = partOf(f.pub, st.Center); f.auto.LastNoise == 0 { // otherwise auto is that of such rows
-			f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
-		}
+		f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
 	}
 	m := f.auto
 	clear(f.reg)

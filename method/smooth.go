@@ -31,17 +31,13 @@ func (m Auto) Smooth(w []float64, pub oracle.Public, obj Objective, last Step) {
 		return
 	}
 	m = m.skewed(pub, last.Shift)
-	part := 1.0
-	if last.Center != nil {
-		m, part = m.around(pub, obj, last.Center)
-	}
-	m.smooth(w, pub, obj, part)
-}
-
-// smooth is Smooth for a run whose rows count as that part of R² long, squared.
-func (m Auto) smooth(w []float64, pub oracle.Public, obj Objective, part float64) {
 	c := m.facts(pub, obj)
-	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim * part
+	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim
+	if last.Center != nil {
+		var part float64
+		m, part = m.around(pub, obj, last.Center)
+		curvature *= part
+	}
 	variance := m.NoiseVariance(pub, curvature)
 	done := map[oracle.Numeric]bool{}
 	for _, first := range pub.Numeric {
@@ -51,7 +47,7 @@ func (m Auto) smooth(w []float64, pub oracle.Public, obj Objective, part float64
 		}
 		done[first] = true
 		var like []int // where curves of this kind begin, behind their line, in each class
-		for class := 0; class < pub.Dim; class += pub.Dim / marginsOf(pub) {
+		for class := 0; class < pub.Dim; class += pub.Dim / pub.Margins() {
 			for _, n := range pub.Numeric {
 				if n.Bumps == first.Bumps && n.Waves == first.Waves {
 					like = append(like, class+n.At+1)

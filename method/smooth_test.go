@@ -104,8 +104,8 @@ func TestSmooth(t *testing.T) {
 	}
 }
 
-// TestSmoothWaves: waves that are noise go, those of a curve stay, wave by wave and over all classes together; so it is for
-// the squared loss, too.
+// TestSmoothWaves: waves that are noise go, those of a curve stay, wave by wave and over all classes together, with the
+// squared loss, too.
 func TestSmoothWaves(t *testing.T) {
 	const columns, waves, features = 6, 3, 6*4 + 1
 	var curves []oracle.Numeric

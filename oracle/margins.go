@@ -68,12 +68,12 @@ func (q Margins) Fits(p Public, at []float64) error {
 	return nil
 }
 
-// Margins is how many margins a row has: one where OneMargin, otherwise one for each class.
+// Margins is how many margins a row has: one where OneMargin or the label is a number, otherwise one for each class.
 func (p Public) Margins() int {
 	if p.OneMargin {
 		return 1
 	}
-	return p.Classes
+	return max(1, p.Classes)
 }
 
 // Len is how many numbers the answer has.

@@ -80,13 +80,9 @@ type Public struct {
 	Initial []Span `json:"initial,omitempty"`
 }
 
-// A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it
-// are its bumps, or the Waves features its waves.
-type Numeric struct {
-	At    int `json:"at"`
-	Bumps int `json:"bumps,omitempty"`
-	Waves int `json:"waves,omitempty"`
-}
+// A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it are its
+// bumps, or the Waves features its waves.
+type Numeric struct{ At, Bumps, Waves int }
 
 // Counted is what Rows counts, in the plural.
 func (p Public) Counted() string {

@@ -199,7 +199,7 @@ type Column struct {
 	Bounds    *Bounds  `json:"bounds,omitempty"`
 	Transform string   `json:"transform,omitempty"` // numeric: applied after clamping
 	Hats      int      `json:"hats,omitempty"`      // numeric: piecewise-linear bumps beside the linear feature; 0: none
-	Waves     int      `json:"waves,omitempty"`     // numeric: waves in place of bumps; 0: none
+	Waves     int      `json:"waves,omitempty"`     // numeric: waves beside it, without bumps; 0: none
 	Levels    []string `json:"levels,omitempty"`    // categorical, ordinal: the public levels
 	Origin    string   `json:"origin,omitempty"`    // date: the day or time that days are counted from, in ISO 8601
 	Layout    string   `json:"layout,omitempty"`    // date: what its cells look like, as %d.%m.%Y; "": ISO 8601

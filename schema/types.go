@@ -86,7 +86,7 @@ type Form struct {
 
 	Line   *Line   // one feature, from −1 to 1 between bounds
 	Bumps  int     // piecewise-linear bumps on that feature ([Bumps]), each of them one
-	Waves  int     // in place of bumps: so many waves on that feature ([Wave]), each of them one
+	Waves  int     // waves on that feature ([Wave]), each of them one, without bumps
 	Cycles []Cycle // two features each
 	OneHot bool    // a feature for each level
 	Grid   bool    // a feature for each bin of the public grid ([GridBin])

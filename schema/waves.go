@@ -1,6 +1,12 @@
 package schema
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/sottodp/sotto/internal/kern"
+)
 
 // Waves are features of a number that take the place of many bumps where noise is large: smooth curves through the
 // centers of eight bumps, piecewise linear between them, each with one more turn than the last and about 0.7 of its
@@ -43,21 +49,9 @@ func Shapes(k int) [][]float64 {
 			}
 		}
 		for _, before := range all {
-			along := 0.0
-			for i, v := range before {
-				along += v * s[i]
-			}
-			for i, v := range before {
-				s[i] -= along * v
-			}
+			floats.AddScaled(s, -floats.Dot(s, before), before)
 		}
-		square := 0.0
-		for _, v := range s {
-			square += v * v
-		}
-		for i := range s {
-			s[i] /= math.Sqrt(square)
-		}
+		floats.Scale(1/math.Sqrt(kern.SumSquares(s)), s)
 		all = append(all, s)
 	}
 	return all
@@ -69,7 +63,7 @@ func Wave(wave int, x float64) float64 {
 	return float64(waves[wave][j]*left) + float64(waves[wave][j+1]*right)
 }
 
-// WaveBumps are the values of a wave at the centers of so many bumps, between which it is linear.
+// WaveBumps are the values of a wave at the points between which it is linear, the centers of eight bumps.
 func WaveBumps(wave int) []float64 { return waves[wave][:] }
 
 // Curve is the values of the features beside the linear one, where that is x: of bumps, or of waves.

@@ -263,14 +263,14 @@ type bumpFeatures struct {
 	half, center []float64
 }
 
-// add adds so many bumps of a column.
+// add adds the bumps of a column.
 func (b *bumpFeatures) add(column, bumps int) {
 	for j := range bumps {
 		b.one(column, j, bumps)
 	}
 }
 
-// one adds bump j of so many of a column.
+// one adds bump j of the bumps of a column.
 func (b *bumpFeatures) one(column, j, bumps int) {
 	b.of, b.half, b.center = append(b.of, int64(column)), append(b.half, float64(bumps-1)/2), append(b.center, float64(j))
 }
@@ -282,7 +282,7 @@ func (e *encoder) bumps(v string, b bumpFeatures) string {
 	return e.op("Max", e.op("Sub", e.number(1), u), e.number(0))
 }
 
-// waveMatrix makes so many waves of columns from the bumps that they are linear between.
+// waveMatrix makes the waves of columns, of which there are waves in all, from the bumps that they are linear between.
 func waveMatrix(columns []column, waves int) (m []float64) {
 	first := 0
 	for _, c := range columns {

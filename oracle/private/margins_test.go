@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// marginConfig is of a logistic model for one margin, otherwise of softmax with so many classes.
+// marginConfig is of a logistic model for one margin, otherwise of softmax with that many classes.
 func marginConfig(t testing.TB, rows []row, margins int, sparse bool, adj privacy.Adjacency) Config {
 	t.Helper()
 	cfg := config(t, table(rows, max(2, margins), sparse), adj, len(rows))
@@ -33,7 +33,7 @@ func marginConfig(t testing.TB, rows []row, margins int, sparse bool, adj privac
 	return cfg
 }
 
-// classed are random rows of so many classes.
+// classed are random rows of that many classes.
 func classed(rnd *rand.Rand, n, dim, classes int) []row {
 	rows := randomRows(rnd, n, dim)
 	for i := range rows {

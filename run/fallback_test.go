@@ -98,35 +98,38 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackResumes: a run that ends with counts goes on where it was broken, also between the last gradient and the counts.
+// TestFallbackResumes: a run that ends with counts or with sums over margins goes on where it was broken, also between the last gradient
+// and those.
 func TestFallbackResumes(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	job, whole := begin(t, dir, "whole", "method: {name: auto, center: none, fallback: class, steps: 40}")
-	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
-		t.Fatal(err)
-	}
-	l := openLedger(t, dir)
-	if found, err := Verify(t.Context(), whole, l); err != nil || !allHold(found) {
-		t.Fatalf("%v, %v", found, err)
-	}
-	if rec := logOf(t, whole); rec.Charged() != 41 || rec.Released != 41 {
-		t.Errorf("%d batches are charged, %d released; want 40 steps and the counts", rec.Charged(), rec.Released)
-	}
-	for _, at := range []int{20, 40} {
-		broken(t, l, whole, filepath.Join(dir, fmt.Sprint("broken", at)), at, at)
-	}
-	l.Close()
-	for _, name := range []string{"broken20", "broken40"} {
-		again, err := Resume(t.Context(), filepath.Join(dir, name), Env{Workers: 1})
-		if err != nil || again.Status != runlog.Finished {
-			t.Fatalf("%s: %v", name, err)
+	for _, ends := range []string{"fallback: class", "last: margins"} {
+		dir := t.TempDir()
+		job, whole := begin(t, dir, "whole", "method: {name: auto, center: none, "+ends+", steps: 40}")
+		if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+			t.Fatal(err)
 		}
-		if rec := logOf(t, filepath.Join(dir, name)); rec.Charged() != 41 {
-			t.Errorf("%s: %d batches are charged", name, rec.Charged())
+		l := openLedger(t, dir)
+		if found, err := Verify(t.Context(), whole, l); err != nil || !allHold(found) {
+			t.Fatalf("%s: %v, %v", ends, found, err)
 		}
-		if found, err := Verify(t.Context(), filepath.Join(dir, name), nil); err != nil || !allHold(found) {
-			t.Errorf("%s: %v, %v", name, found, err)
+		if rec := logOf(t, whole); rec.Charged() != 41 || rec.Released != 41 {
+			t.Errorf("%s: %d batches are charged, %d released; want 40 steps and what ends the run", ends, rec.Charged(), rec.Released)
+		}
+		for _, at := range []int{20, 40} {
+			broken(t, l, whole, filepath.Join(dir, fmt.Sprint("broken", at)), at, at)
+		}
+		l.Close()
+		for _, name := range []string{"broken20", "broken40"} {
+			again, err := Resume(t.Context(), filepath.Join(dir, name), Env{Workers: 1})
+			if err != nil || again.Status != runlog.Finished {
+				t.Fatalf("%s, %s: %v", ends, name, err)
+			}
+			if rec := logOf(t, filepath.Join(dir, name)); rec.Charged() != 41 {
+				t.Errorf("%s, %s: %d batches are charged", ends, name, rec.Charged())
+			}
+			if found, err := Verify(t.Context(), filepath.Join(dir, name), nil); err != nil || !allHold(found) {
+				t.Errorf("%s, %s: %v, %v", ends, name, found, err)
+			}
 		}
 	}
 }

@@ -189,7 +189,7 @@ func TestEveryMethodOnShards(t *testing.T) {
 	for _, e := range method.Registry() {
 		more := "lab: true\nseed: 5\nmethod: {name: " + e.Name + "}"
 		if e.Name == method.Default {
-			more = "lab: true\nseed: 5\nmethod: {name: auto, center: none}"
+			more = "lab: true\nseed: 5\nmethod: {name: auto, center: none, last: none}"
 		}
 		if e.Name == "optimum" {
 			continue // without a budget, see TestRefusals

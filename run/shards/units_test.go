@@ -58,7 +58,7 @@ func TestUnitsOnShards(t *testing.T) {
 	s := newVisits(t, 210, 211, 450)
 	var c *shards.Coordinator
 	for relation, methods := range map[string][]string{
-		"":              {"{name: sgd, steps: 40, batch: 60}", "{name: auto, center: none}", "{name: newton}", "{name: blsgd}", "{name: privgene}"},
+		"":              {"{name: sgd, steps: 40, batch: 60}", "{name: auto, center: none, last: none}", "{name: newton}", "{name: blsgd}", "{name: privgene}"},
 		"replace-one\n": {"{name: sgd, steps: 30, batch: 60, sampling: fixed}"},
 	} {
 		c = s.listen()

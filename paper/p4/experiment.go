@@ -48,11 +48,12 @@ var (
 const (
 	shaped    = "covtype-shaped" // the synthetic table
 	sampled   = "covtype-sample"
+	ijcnn1    = "ijcnn1"
 	paperRows = 495_141
 	lambda    = 1e-3
 	delta     = 1e-5
 	seed      = 1
-	spread    = 1.0   // standard deviation of a coordinate of w_0
+	usual     = 1.0   // standard deviation of a coordinate of w_0
 	share     = 0.02  // of ε, for the loss at w_0
 	late      = 0.001 // probability that the bound on it is too low
 )
@@ -80,8 +81,10 @@ var Methods = []string{"TR", "OPT", "OPT-B", "OPT-LS", "2OPT", "2OPT-B", "2OPT-L
 // A problem is a table under the logistic model.
 type problem struct {
 	*paper.Problem
-	name  string
-	scale float64 // of ε: the paper's rows over the table's
+	name   string
+	scale  float64 // of ε: the paper's rows over the table's
+	of     string  // the paper's table; not name for an experiment beside it, on the cells that the paper prints
+	spread float64 // standard deviation of a coordinate of w_0
 }
 
 // The bounds M on how fast the Hessian changes. The paper's tolerances are ε_H = √ε_g = √(M·ε_g), so M = 1. The loss
@@ -95,14 +98,48 @@ func (p *problem) under(bound string, r reg.Curved) *problem {
 		return p
 	}
 	inner, own := *p.Problem, *p
-	inner.Public.HessLipschitz = oracle.Bound(1 - r.HessLipschitz())
+	inner.Public.HessLipschitz = max(p.Public.HessLipschitz, oracle.Bound(1-r.HessLipschitz())) // long rows have more
 	own.Problem = &inner
 	return &own
 }
 
 func newProblem(name string, t *data.Table, scale float64) (*problem, error) {
 	p, err := paper.NewProblem(t, "logistic", privacy.ReplaceOne)
-	return &problem{p, name, scale}, err
+	return &problem{p, name, scale, name, usual}, err
+}
+
+// Names of experiments beside the paper's tables.
+const (
+	tenth = ", every tenth row"
+	near  = ", w₀ of deviation 0.5"
+)
+
+// norms of rows of experiments beside the tables, where 1 is usual.
+var norms = []float64{2, 4}
+
+func ofNorm(k float64) string { return fmt.Sprintf(", rows of norm %v", k) }
+
+// beside are experiments on what the paper does not state of a table: the norm of its rows, where runs begin, and
+// whether IJCNN has 4,999 rows, as printed, or the 49,990 that LIBSVM publishes.
+func (p *problem) beside() ([]*problem, error) {
+	var all []*problem
+	add := func(name string, t *data.Table, spread float64) error {
+		q, err := newProblem(p.name+name, t, p.scale)
+		if err == nil {
+			q.of, q.spread = p.name, spread
+			all = append(all, q)
+		}
+		return err
+	}
+	for _, k := range norms {
+		if err := add(ofNorm(k), longer(p.Table, k), usual/k); err != nil { // margins at w_0 stay the same
+			return nil, err
+		}
+	}
+	if p.name == sampled {
+		return all, add(near, p.Table, usual/2)
+	}
+	return all, add(tenth, data.Subset([]*data.Table{p.Table}, func(row int) bool { return row%10 == 0 }), usual)
 }
 
 // problems are the synthetic table and, where a folder of public tables is given, the real ones.
@@ -118,7 +155,7 @@ func problems(ctx context.Context, s Size, folder string) ([]*problem, error) {
 		of         float64 // rows of the table that it is a sample of; 0: of none
 	}{
 		{sampled, "covtype-sample/covtype-sample-15000.csv.gz", covertype, paperRows},
-		{"ijcnn1", "ijcnn1/ijcnn1.gz", ijcnn, 0},
+		{ijcnn1, "ijcnn1/ijcnn1.gz", ijcnn, 0},
 	} {
 		t, err := r.read(ctx, filepath.Join(folder, r.file))
 		if err != nil {
@@ -129,6 +166,13 @@ func problems(ctx context.Context, s Size, folder string) ([]*problem, error) {
 		}
 		all = append(all, p)
 	}
+	for _, p := range all[1:] {
+		more, err := p.beside()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
 	return all, nil
 }
 
@@ -137,21 +181,21 @@ func (p *problem) start(run int) []float64 {
 	src := noise.NewSeeded(seed, "start "+p.name, uint64(run))
 	w := make([]float64, p.Table.Dim)
 	for j := range w {
-		w[j] = spread * paper.Normal(src)
+		w[j] = p.spread * paper.Normal(src)
 	}
 	return w
 }
 
-// highest bounds a row's loss at w_0 for every table: rows have norm 1.
-func highest(w0 []float64) float64 {
-	return math.Log1p(math.Exp(paper.Norm(w0)))
+// highest bounds a row's loss at w_0 for every table.
+func (p *problem) highest(w0 []float64) float64 {
+	return math.Log1p(math.Exp(paper.Norm(w0) * p.Table.NormBound))
 }
 
 // gap bounds F(w_0) − F_low but for a probability of late: P4's f(w_0)+|z| made private. The noise z is two-sided,
 // and what is added to it is public (S-4a).
 func (p *problem) gap(ctx context.Context, w0 []float64, r reg.Regularizer, epsilon float64,
 	stream uint64) (float64, error) {
-	c := highest(w0)
+	c := p.highest(w0)
 	q := oracle.Loss{Bound: c, Noise: mech.Laplace{Scale: 1 / epsilon}}
 	meter, err := account.NewPlan(q.Event(), account.Pure{},
 		privacy.Budget{Epsilon: epsilon * (1 + 1e-12), Adjacency: privacy.ReplaceOne})
@@ -190,6 +234,7 @@ func (p *problem) configured(name string, s Setting, gap float64) method.Method 
 // A Run is one run of a cell.
 type Run struct {
 	Table   string
+	Of      string // the paper's
 	Rows    int
 	Bound   string // M
 	Setting Setting
@@ -230,8 +275,8 @@ type job struct {
 // run does the job.
 func (j job) run(ctx context.Context) (Run, error) {
 	s := j.setting
-	r := Run{Table: j.p.name, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon, Method: j.method,
-		Number: j.number}
+	r := Run{Table: j.p.name, Of: j.p.of, Rows: j.p.Table.Rows(), Bound: j.bound, Setting: s, Epsilon: j.epsilon,
+		Method: j.method, Number: j.number}
 	penalty, err := reg.New(s.Reg, lambda)
 	if err != nil {
 		return r, err
@@ -266,7 +311,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 	defer rows.Close()
 	o := &paper.From{Oracle: rows, W0: w0}
 	r.Most, r.Noise = method.MaxSteps(m), method.NoiseMultiplier(m)
-	r.NoiseRatio = math.Sqrt(float64(p.Table.Dim)) * 2 * r.Noise / float64(r.Rows) / s.Gradient
+	r.NoiseRatio = math.Sqrt(float64(p.Table.Dim)) * 2 * p.Table.NormBound * r.Noise / float64(r.Rows) / s.Gradient
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {

@@ -14,15 +14,17 @@ import (
 // wgc is a model whose losses bound its gradients with P0's own constants (Appendix D), for networks of
 // dense layers and cross-entropy:
 //
-//	‖∂f‖ ≤ 2·√min(1, 2f) · √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias]))
+//	‖∂f‖ ≤ √(8f) · √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias]))
 //
 // A_l bounds a layer's output from its input's: A_0 = ‖x‖, A_l = ‖W_l‖·A_{l−1} + ‖b_l‖. Without biases, which P0
-// does not have, this is its 2‖x‖√Π·√min(1, 2f), Π = Σ_i Π_{j≠i} ‖W_j‖². Of the squared loss of one layer
-// the pair is (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
+// does not have, this is the pair of Algorithm 3 and §6.2: β₁ = 8‖x‖²Π, Π = Σ_i Π_{j≠i} ‖W_j‖², and β₂ = 0.
+// Appendix D ends with min(1, 2f) in place of 2f, which is no pair. Of the squared loss of one layer the pair is
+// (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
 type wgc struct {
 	model.Staged
 	linear bool // squared loss
 	public bool // R in place of ‖x‖
+	least  bool // min(1, 2f) in place of 2f
 	power  bool // norms by one step of power iteration, which bounds nothing (S-0c)
 
 	mu    sync.Mutex
@@ -42,7 +44,8 @@ type wgcPass struct {
 
 func newWGC(m model.Model, kind string) *wgc {
 	linear := m.Outputs() == 1
-	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear || kind == vcPublic, power: kind == vcPower}
+	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear || kind == vcPublic, power: kind == vcPower,
+		least: kind == vcLeast}
 }
 
 // Eval makes the bound of the losses that the model computes.
@@ -114,7 +117,10 @@ func (p wgcPass) GradBound(dst []float64) {
 		if p.m.linear {
 			dst[i] = size * math.Sqrt(2*f)
 		} else {
-			dst[i] = 2 * size * math.Sqrt(min(1, 2*f))
+			if p.m.least {
+				f = min(0.5, f)
+			}
+			dst[i] = size * math.Sqrt(8*f)
 		}
 	}
 }

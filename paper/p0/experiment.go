@@ -58,7 +58,8 @@ const (
 	vc    = "VC"
 	vcOld = "VC, P0's constants"
 
-	// Of the ladder, with P0's constants.
+	// Of the ladder, with P0's constants otherwise.
+	vcLeast  = "VC, min(1, 2f) of Appendix D"
 	vcPublic = "VC, a public bound on norms"
 	vcPower  = "VC, norms by one step of power iteration"
 )
@@ -205,9 +206,10 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 				}
 			}
 		}
-		for _, kind := range []string{vcPublic, vcPower} {
+		for _, kind := range []string{vcPublic, vcPower, vcLeast} {
 			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
 		}
+		add(t, Curve{Table: t.name, Model: linear, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
 	}
 	return list, groups, nil
 }

@@ -70,8 +70,8 @@ func TestRun(t *testing.T) {
 	e := Experiment
 	e.Run = paper.Sized(tiny, tiny, run)
 	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 3 ways;
-	// the ladder: 4 settings, one of two models, in 2 ways and 2 kinds, 3 clip norms.
-	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3 + 3*(5*2+2)
+	// the ladder: 4 settings, one of two models, in 2 ways, 3 kinds and one of the linear model, 3 clip norms.
+	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3 + 3*(5*2+4)
 	lab := paper.Lab{Data: folder(t)}
 	files := []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "theorem.csv", "theorem.svg", "index.html"}
 	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want, "theorem.csv": 4})
@@ -115,7 +115,7 @@ func TestWGC(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			old := newWGC(p.Model, vcOld)
+			old, least := newWGC(p.Model, vcOld), newWGC(p.Model, vcLeast)
 			src := noise.NewSeeded(3, task.name+name, 0)
 			for trial := range 4 {
 				w := p.Public.Start()
@@ -126,11 +126,17 @@ func TestWGC(t *testing.T) {
 				for _, b := range task.sample.Blocks {
 					v := data.View{Block: b, To: b.N}
 					norm, ours, p0 := make([]float64, b.N), make([]float64, b.N), make([]float64, b.N)
+					loss, capped := make([]float64, b.N), make([]float64, b.N)
+					least.Eval(w, v, &ws).(wgcPass).GradBound(capped)
 					pass := old.Eval(w, v, &ws).(wgcPass)
 					pass.GradBound(p0)
+					pass.Loss(loss)
 					pass.GradNorm(norm, 2)
 					pass.Pass.(model.BoundedPass).GradBound(ours)
 					for i := range norm {
+						if f := loss[i]; !old.linear && math.Abs(capped[i]/p0[i]-math.Sqrt(min(1, 2*f)/(2*f))) > 1e-9 {
+							t.Fatalf("%s, %s: with min(1, 2f) the bound is %v of %v at the loss %v", task.name, name, capped[i], p0[i], f)
+						}
 						if !(norm[i] <= p0[i]*(1+1e-9)) || !(ours[i] <= p0[i]*(1+1e-6)) {
 							t.Fatalf("%s, %s: norm %v, P0's bound %v, Sotto's %v", task.name, name, norm[i], p0[i], ours[i])
 						}

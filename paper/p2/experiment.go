@@ -39,9 +39,25 @@ func published(batch string) []string {
 		strconv.Itoa(tries), "search", "1", "growth", "adaptive", "noisy_norm", "true"}
 }
 
-// perStep is published with the noise of P2's budget for an iteration, ε/100, and so many iterations at most.
-func (s Size) perStep(batch string, epsilon float64) []string {
-	return append(published(batch), "noise_multiplier", number(2*iters/epsilon), "steps", strconv.Itoa(s.Steps))
+// perStep is fields with the noise of P2's budget for an iteration, ε/100, until all of ε is spent or after the steps
+// of the size.
+func (s Size) perStep(fields []string, epsilon float64) []string {
+	return with(fields, "noise_multiplier", number(2*iters/epsilon), "steps", strconv.Itoa(s.Steps))
+}
+
+// asWritten is fields with the Armijo test of P2's Algorithm 1, which compares the decrease of a sum of losses with the
+// square of a mean gradient (S-2f): its α is α/|B| in the method's test, which compares means. P2 does not print η₀;
+// this is the one of startRates with which its test does best.
+func asWritten(d dataset, share float64, fields []string) []string {
+	size, err := strconv.Atoi(fields[slices.Index(fields, "batch")+1])
+	if size == 0 && err == nil {
+		size = int(share * float64(d.rows))
+	}
+	alpha, failed := strconv.ParseFloat(fields[slices.Index(fields, "armijo")+1], 64)
+	if err != nil || failed != nil {
+		panic("p2: fields without a batch or α")
+	}
+	return with(fields, "armijo", number(alpha/float64(size)), "rate", startRates[0])
 }
 
 // with is fields with some of them changed.
@@ -89,23 +105,54 @@ func (p panel) label(value string) string {
 	return p.field + " " + value
 }
 
+// repaired follows the label of a variant with Sotto's Armijo test, which compares means, instead of P2's.
+const repaired = ", mean test"
+
+// startRates are values of η₀; the last is Sotto's default, 80/R², on Adult.
+var startRates = []string{"0.3", "1", "5.33"}
+
+// startLabel is the label of a variant with another η₀ than the first.
+func startLabel(label, rate string) string {
+	if rate == startRates[0] {
+		return label
+	}
+	return label + ", η₀ = " + rate
+}
+
 // hyper are the variants of Figure 1 at an ε, all or those of how budgets and thresholds adapt.
-func (s Size) hyper(d dataset, epsilon float64, all bool) []variant {
-	base := s.perStep(s.batch(d, rate), epsilon)
-	out := []variant{{asPublished, "blsgd", base}}
+func (s Size) hyper(d dataset, epsilon float64, all bool) (list []variant) {
+	share, seen := s.share(), map[string]bool{}
 	for _, p := range s.panels() {
 		for _, v := range p.values {
-			if v != p.usual && (all || p.field == "growth" || p.field == "decay") {
-				out = append(out, variant{p.label(v), "blsgd", with(base, p.field, v)})
+			if !all && v != p.usual && p.field != "growth" && p.field != "decay" {
+				continue
+			}
+			fields := with(published(s.batch(d, rate)), p.field, v)
+			if p.field == "batch" && !all {
+				fields = published(s.batch(d, rate)) // the values are sizes on the first dataset
+			}
+			add := func(label string, fields []string) {
+				if !seen[label] {
+					list, seen[label] = append(list, variant{label, "blsgd", s.perStep(fields, epsilon)}), true
+				}
+			}
+			written := asWritten(d, share, fields)
+			add(p.label(v), written)
+			add(p.label(v)+repaired, fields)
+			for _, r := range startRates[1:] {
+				if all && p.field == "armijo" {
+					add(startLabel(p.label(v), r), with(written, "rate", r))
+				}
 			}
 		}
 	}
-	return out
+	return list
 }
 
-// debiased has Sotto's Armijo test in place of P2's.
+// debiased has Sotto's Armijo test without the noise's share of ‖p‖².
 func (s Size) debiased(d dataset, epsilon float64) variant {
-	return variant{"debiased", "blsgd", with(s.perStep(s.batch(d, rate), epsilon), "noisy_norm", "false")}
+	return variant{"debiased", "blsgd",
+		s.perStep(with(published(s.batch(d, rate)), "noisy_norm", "false"), epsilon)}
 }
 
 // methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove,
@@ -250,7 +297,8 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 				if q == 1 {
 					batch = "0"
 				}
-				at[evaluated] = append(at[evaluated], variant{number(q), "blsgd", one.size.perStep(batch, evaluated)})
+				at[evaluated] = append(at[evaluated], variant{number(q), "blsgd",
+					one.size.perStep(asWritten(d, one.size.share(), published(batch)), evaluated)})
 			}
 		}
 		for e, variants := range at {

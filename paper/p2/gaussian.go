@@ -88,8 +88,8 @@ func (x *experiment) noises(ctx context.Context) ([]Noise, error) {
 		batch := int(rate * float64(p.Table.Rows()))
 		obj := method.Objective{Reg: reg.L2{Lambda: lambda}}
 		m, err := method.BLSGD{Steps: x.size.Steps,
-			Gradient: method.Gradient{Batch: batch, Clip: 3, Noise: 2 * iters / j.Epsilon}, Armijo: 0.5, Shrink: 0.8,
-			MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
+			Gradient: method.Gradient{Batch: batch, Clip: 3, Noise: 2 * iters / j.Epsilon}, Armijo: 0.5 / float64(batch),
+			Rate: 0.3, Shrink: 0.8, MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
 			Configure(p.Public, obj,
 				method.Terms{Budget: privacy.Budget{Epsilon: j.Epsilon, Delta: delta, Adjacency: privacy.AddRemove},
 					Accountant: account.Best{}})
@@ -121,7 +121,7 @@ func (x *experiment) noises(ctx context.Context) ([]Noise, error) {
 func (s Size) noises() []Noise {
 	var all []Noise
 	for _, e := range s.Hyper {
-		for seed := range s.Seeds * max(1, s.Folds) {
+		for seed := range s.Seeds {
 			all = append(all, Noise{Epsilon: e, Seed: seed}, Noise{Epsilon: e, Seed: seed, Gaussian: true})
 		}
 	}

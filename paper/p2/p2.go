@@ -28,10 +28,10 @@ type Size struct {
 	Name    string
 	Epsilon []float64 // of Figures 3 and 4
 	Hyper   []float64 // of Figure 1: a small one and a larger one
-	Steps   int       // at most, of trainings with P2's budget for an iteration, which a sound account lets go on for long
+	Steps   int       // at most, of trainings with P2's budget for an iteration, which end before where all of ε is spent
 	Folds   int       // of the cross-validation; 0: Split
 	Split   float64   // share to train on, for each seed
-	Seeds   int       // of the lines as published on P2's tables
+	Seeds   int       // of the lines as published on P2's tables, and of Figure 1
 	Beside  int       // of Sotto's defaults, and of the other tables
 	Tables  int       // how many of datasets
 	Neural  Neural
@@ -39,7 +39,7 @@ type Size struct {
 
 // Full is the experiment of the paper: 10 folds, 5 times. Small is for a minute.
 var (
-	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 400,
+	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 2300,
 		Folds: 10, Seeds: 5, Beside: 1, Tables: 4,
 		Neural: Neural{Networks: []Network{wide, deep, images}, Epsilon: 2, Steps: 2000, Every: 100, Scored: 10000}}
 	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,
@@ -128,7 +128,7 @@ type part struct {
 	epsilon   []string
 	seeds     int
 	last      bool   // the model is the last iterate, as in P2; otherwise Sotto's default, an average
-	figure1   string // the dataset whose cells are of Figure 1
+	figure1   string // the dataset whose cells are of Figure 1: trained on nine tenths of the rows, once for each seed
 
 	plan *compare.Plan
 }
@@ -140,6 +140,9 @@ func (x *experiment) plan(q part) (*compare.Plan, error) {
 			set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
 		Varied: run.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split,
 			Tables: q.tables},
+	}
+	if q.figure1 != "" && x.size.Folds > 0 {
+		o.Varied.Folds, o.Varied.Split = 0, x.size.share()
 	}
 	if q.last {
 		o.Flags = append(o.Flags, set("output", "last"))
@@ -186,13 +189,17 @@ func words(values []float64) []string {
 	return out
 }
 
+// share is the share of the rows that are trained on.
+func (s Size) share() float64 {
+	if s.Folds > 0 {
+		return float64(s.Folds-1) / float64(s.Folds)
+	}
+	return s.Split
+}
+
 // batch is P2's sampling ratio as a batch of the rows that are trained on.
 func (s Size) batch(d dataset, q float64) string {
-	share := s.Split
-	if s.Folds > 0 {
-		share = float64(s.Folds-1) / float64(s.Folds)
-	}
-	return strconv.Itoa(int(q * share * float64(d.rows)))
+	return strconv.Itoa(int(q * s.share() * float64(d.rows)))
 }
 
 // An access counts what a training asks of the rows, in passes over all of them.

@@ -163,16 +163,18 @@ func (s Size) methods(d dataset, fromPaper bool) (gradient, minimizers []variant
 	batch := s.batch(d, rate)
 	if fromPaper {
 		base := published(batch)
-		return []variant{
-				{blsgd, "blsgd", base},
-				{blsgdAC, "blsgd", with(base, "decay", "0.05")},
-				{blgd, "blsgd", with(base, "batch", "0")},
+		for _, v := range []variant{{blsgd, "blsgd", base}, {blsgdAC, "blsgd", with(base, "decay", "0.05")},
+			{blgd, "blsgd", with(base, "batch", "0")}} {
+			gradient = append(gradient, variant{v.label, v.name, asWritten(d, s.share(), v.fields)},
+				variant{v.label + repaired, v.name, v.fields})
+		}
+		return append(gradient, []variant{
 				{agd, "agd",
 					[]string{"splits", "60", "tries", "20", "rate", "2", "clip", "3", "fall", "1", "choice", "2", "growth", "0.1"}},
 				{sgd, "sgd", []string{"batch", batch, "clip", "3", "rate", "0.2"}},
 				{privgene, "privgene", []string{"move", "0.5", "decay", "0.95", "clip", "1"}},
 				{majority, "majority", nil},
-			}, []variant{{outpertRSGD, "outpert-sgd", []string{"average", "true"}},
+			}...), []variant{{outpertRSGD, "outpert-sgd", []string{"average", "true"}},
 				{outpertGD, "outpert", []string{"steps", "50"}}, {objpert, "amp", nil}}
 	}
 	return []variant{
@@ -352,6 +354,18 @@ func spread(c *compare.Cell, axis string) float64 {
 	return c.Objective().SD
 }
 
+// percent is the accuracy of a cell in percent.
+func percent(c *compare.Cell) compare.Figure {
+	f := c.Score()
+	f.Mean, f.SD = 100*f.Mean, 100*f.SD
+	return f
+}
+
+// errors says by how many standard errors of the difference the mean a is above b.
+func errors(a, b compare.Figure) float64 {
+	return (a.Mean - b.Mean) / math.Sqrt(a.SD*a.SD/float64(a.N)+b.SD*b.SD/float64(b.N))
+}
+
 // deviation is a standard deviation, empty for that of one value.
 func deviation(sd float64) string {
 	if math.IsNaN(sd) {
@@ -360,44 +374,58 @@ func deviation(sd float64) string {
 	return paper.Digits(sd, 4)
 }
 
-// figure1 is the impact of hyperparameters.
+// figure1 is the impact of hyperparameters, each ε in panels of its own, since it shows differences of half a point.
 func (r *results) figure1() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters",
-		Note: "accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration; a line for each ε, with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search"}
-	f.CSV = paper.NewCSV("parameter,value,epsilon,accuracy_mean,accuracy_sd,objective_mean")
-	for i, p := range r.size.panels() {
-		plot := chart.Plot{ID: fmt.Sprintf("f1-%d", i), Title: p.name, Desc: "Accuracy against the hyperparameter",
-			XLabel: p.field, YLabel: accuracyAxis, Tight: true}
-		if p.field == "growth" {
-			plot.XLabel, plot.Categories = "ε of an iteration grows", p.values
-		}
-		for _, e := range r.size.Hyper {
-			l := chart.Line{Name: "ε = " + number(e)}
+		Note: fmt.Sprintf("accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration, until ε is spent or after %d iterations; a line for P2's Armijo test with η₀ = %s and one for Sotto's, which compares means; means of %d seeds with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search", r.size.Steps, startRates[0], r.size.Seeds)}
+	f.CSV = paper.NewCSV("parameter,value,test,initial_rate,epsilon,seeds,accuracy_mean,accuracy_sd,objective_mean,steps_mean")
+	add := func(field, value, test, rate, label string, e float64) compare.Figure {
+		c := r.cell("figure 1 a9a", label, number(e))
+		score := percent(c)
+		steps := paper.MeanOf(c.Results, func(t compare.Result) float64 { return float64(t.Steps) })
+		f.CSV.Add(field, value, test, rate, e, score.N, score.Mean, deviation(score.SD), mean(c, objectiveAxis), steps.Value)
+		return score
+	}
+	for _, e := range r.size.Hyper {
+		for i, p := range r.size.panels() {
+			plot := chart.Plot{ID: fmt.Sprintf("f1-%d-%v", i, e), Title: fmt.Sprintf("%s, ε = %g", p.name, e),
+				Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: accuracyAxis, Tight: true}
+			if p.field == "growth" {
+				plot.XLabel, plot.Categories = "ε of an iteration grows", p.values
+			}
+			written, means := chart.Line{Name: "P2's test"}, chart.Line{Name: "mean test"}
 			for k, v := range p.values {
-				c := r.cell("figure 1 a9a", p.label(v), number(e))
 				at, err := strconv.ParseFloat(v, 64)
 				if err != nil {
 					at = float64(k)
 				}
-				l.X, l.Y, l.SD = append(l.X, at), append(l.Y, mean(c, accuracyAxis)), append(l.SD, spread(c, accuracyAxis))
-				f.CSV.Add(p.field, v, e, mean(c, accuracyAxis), paper.Digits(100*c.Score().SD, 4), mean(c, objectiveAxis))
+				for _, rate := range startRates {
+					if p.field == "armijo" || rate == startRates[0] {
+						score := add(p.field, v, "as written", rate, startLabel(p.label(v), rate), e)
+						if rate == startRates[0] {
+							written.X, written.Y, written.SD = append(written.X, at), append(written.Y, score.Mean),
+								append(written.SD, score.SD)
+						}
+					}
+				}
+				score := add(p.field, v, "means", "80/R²", p.label(v)+repaired, e)
+				means.X, means.Y, means.SD = append(means.X, at), append(means.Y, score.Mean), append(means.SD, score.SD)
 			}
-			plot.Lines = append(plot.Lines, l)
+			plot.Lines = []chart.Line{written, means}
+			f.Plots = append(f.Plots, plot)
 		}
-		f.Plots = append(f.Plots, plot)
-	}
-	plot := chart.Plot{ID: "f1-noise", Title: "noise of the search", Desc: "Accuracy with Laplace and with Gaussian noise",
-		XLabel: "noise", YLabel: accuracyAxis, Tight: true, Categories: []string{"Laplace", "Gaussian: unsound"}}
-	for _, e := range r.size.Hyper {
-		l := chart.Line{Name: "ε = " + number(e), X: []float64{0, 1}}
+		plot := chart.Plot{ID: fmt.Sprintf("f1-noise-%v", e), Title: fmt.Sprintf("noise of the search, ε = %g", e),
+			Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "noise", YLabel: accuracyAxis, Tight: true,
+			Categories: []string{"Laplace", "Gaussian: unsound"}}
+		l := chart.Line{Name: "P2's test", X: []float64{0, 1}}
 		for k, name := range []string{"laplace", "gaussian"} {
 			m := r.byNoise(e, k == 1)
 			l.Y, l.SD = append(l.Y, m.Value), append(l.SD, m.SD)
-			f.CSV.Add("noise", name, e, m.Value, paper.Digits(m.SD, 4), "")
+			f.CSV.Add("noise", name, "as written", startRates[0], e, r.size.Seeds, m.Value, deviation(m.SD), "", "")
 		}
-		plot.Lines = append(plot.Lines, l)
+		plot.Lines = []chart.Line{l}
+		f.Plots = append(f.Plots, plot)
 	}
-	f.Plots = append(f.Plots, plot)
 	return f
 }
 
@@ -461,7 +489,7 @@ func (r *results) figure34(number34 int, model string) paper.Figure {
 							return 0, 0, false
 						}
 						if axis == accuracyAxis {
-							f.CSV.Add(d.name, m, e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean,
+							f.CSV.Add(d.name, strconv.Quote(m), e, mean(c, axis), deviation(100*c.Score().SD), c.Objective().Mean,
 								deviation(c.Objective().SD))
 						}
 						return e, mean(c, axis), true

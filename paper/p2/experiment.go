@@ -1,6 +1,7 @@
 package p2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,22 +41,33 @@ func published(batch string) []string {
 }
 
 // perStep is fields with the noise of P2's budget for an iteration, ε/100, until all of ε is spent or after the steps
-// of the size.
-func (s Size) perStep(fields []string, epsilon float64) []string {
-	return with(fields, "noise_multiplier", number(2*iters/epsilon), "steps", strconv.Itoa(s.Steps))
+// of the size; for a smaller q after as many times more as an iteration costs less, (0.1/q)².
+func (s Size) perStep(d dataset, fields []string, epsilon float64) []string {
+	steps := s.Steps
+	if size := batchOf(fields); size > 0 {
+		ratio := max(1, int(math.Round(rate*s.share()*float64(d.rows)/float64(size))))
+		steps *= ratio * ratio
+	}
+	return with(fields, "noise_multiplier", number(2*iters/epsilon), "steps", strconv.Itoa(steps))
+}
+
+// batchOf is the size of the batches of fields, 0 for all rows.
+func batchOf(fields []string) int {
+	size, err := strconv.Atoi(fields[slices.Index(fields, "batch")+1])
+	if err != nil {
+		panic("p2: fields without a batch")
+	}
+	return size
 }
 
 // asWritten is fields with the Armijo test of P2's Algorithm 1, which compares the decrease of a sum of losses with the
 // square of a mean gradient (S-2f): its α is α/|B| in the method's test, which compares means. P2 does not print η₀;
 // this is the one of startRates with which its test does best.
 func asWritten(d dataset, share float64, fields []string) []string {
-	size, err := strconv.Atoi(fields[slices.Index(fields, "batch")+1])
-	if size == 0 && err == nil {
-		size = int(share * float64(d.rows))
-	}
-	alpha, failed := strconv.ParseFloat(fields[slices.Index(fields, "armijo")+1], 64)
-	if err != nil || failed != nil {
-		panic("p2: fields without a batch or α")
+	size := cmp.Or(batchOf(fields), int(share*float64(d.rows)))
+	alpha, err := strconv.ParseFloat(fields[slices.Index(fields, "armijo")+1], 64)
+	if err != nil {
+		panic("p2: fields without α")
 	}
 	return with(fields, "armijo", number(alpha/float64(size)), "rate", startRates[0])
 }
@@ -133,7 +145,7 @@ func (s Size) hyper(d dataset, epsilon float64, all bool) (list []variant) {
 			}
 			add := func(label string, fields []string) {
 				if !seen[label] {
-					list, seen[label] = append(list, variant{label, "blsgd", s.perStep(fields, epsilon)}), true
+					list, seen[label] = append(list, variant{label, "blsgd", s.perStep(d, fields, epsilon)}), true
 				}
 			}
 			written := asWritten(d, share, fields)
@@ -152,7 +164,7 @@ func (s Size) hyper(d dataset, epsilon float64, all bool) (list []variant) {
 // debiased has Sotto's Armijo test without the noise's share of ‖p‖².
 func (s Size) debiased(d dataset, epsilon float64) variant {
 	return variant{"debiased", "blsgd",
-		s.perStep(with(published(s.batch(d, rate)), "noisy_norm", "false"), epsilon)}
+		s.perStep(d, with(published(s.batch(d, rate)), "noisy_norm", "false"), epsilon)}
 }
 
 // methods are those of Figures 3 and 4 for a dataset, as published or with Sotto's defaults: those of add-or-remove,
@@ -300,7 +312,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 					batch = "0"
 				}
 				at[evaluated] = append(at[evaluated], variant{number(q), "blsgd",
-					one.size.perStep(asWritten(d, one.size.share(), published(batch)), evaluated)})
+					one.size.perStep(d, asWritten(d, one.size.share(), published(batch)), evaluated)})
 			}
 		}
 		for e, variants := range at {
@@ -377,7 +389,7 @@ func deviation(sd float64) string {
 // figure1 is the impact of hyperparameters, each ε in panels of its own, since it shows differences of half a point.
 func (r *results) figure1() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters",
-		Note: fmt.Sprintf("accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration, until ε is spent or after %d iterations; a line for P2's Armijo test with η₀ = %s and one for Sotto's, which compares means; means of %d seeds with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search", r.size.Steps, startRates[0], r.size.Seeds)}
+		Note: fmt.Sprintf("accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration, until ε is spent or after %d iterations, for q below 0.1 (0.1/q)² times as many; a line for P2's Armijo test with η₀ = %s and one for Sotto's, which compares means; means of %d seeds with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search", r.size.Steps, startRates[0], r.size.Seeds)}
 	f.CSV = paper.NewCSV("parameter,value,test,initial_rate,epsilon,seeds,accuracy_mean,accuracy_sd,objective_mean,steps_mean")
 	add := func(field, value, test, rate, label string, e float64) compare.Figure {
 		c := r.cell("figure 1 a9a", label, number(e))

@@ -44,6 +44,7 @@ type Gradient struct {
 	Off     bool `yaml:"-" json:"off,omitempty"`     // no noise: lab
 
 	allocates bool // whether the method may ask for random allocation
+	automatic bool // each record's gradient g becomes g·C/(‖g‖+C), C = Clip
 }
 
 // The ways to draw a batch.
@@ -323,6 +324,9 @@ func (g Gradient) augmentation() oracle.Augmentation {
 // Query is what each step asks of its batch.
 func (g Gradient) Query(pub oracle.Public) oracle.Grad {
 	q := oracle.Grad{Clip: clip.Norm{C: g.Clip}, Noise: mech.Gaussian{Sigma: g.Noise}, Augmentation: g.augmentation()}
+	if g.automatic {
+		q.Clip = clip.Automatic{C: g.Clip}
+	}
 	switch g.Clipping {
 	case ByValue:
 		q.Clip = clip.Value{C: g.Clip}

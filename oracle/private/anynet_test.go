@@ -46,7 +46,7 @@ func drawWild(t *rapid.T) wild {
 	t.Log(net.Layers, opt.Classes, net.Compute)
 
 	c := math.Ldexp(0.5+x.Float64()/2, pick(x, -300, -140, -30, 0, 8, 100, 300))
-	x.rule = pick[clip.Rule](x, clip.Norm{C: c}, clip.Norm{C: c, P: 1}, clip.Value{C: c}, clip.Value{C: c}, clip.PerLayer{C: c, Layers: x.Facts().Layers})
+	x.rule = pick[clip.Rule](x, clip.Norm{C: c}, clip.Norm{C: c, P: 1}, clip.Value{C: c}, clip.Value{C: c}, clip.Automatic{C: c}, clip.PerLayer{C: c, Layers: x.Facts().Layers})
 	if x.rule == (clip.Norm{C: c}) && x.IntN(2) == 0 && len(x.shape) > 1 {
 		x.views, _ = oracle.Augmentation{Count: 2 + x.IntN(6), Shift: min(1, x.shape[0]-1), Flip: true}.Of(x.shape, x.IntN(9))
 	}

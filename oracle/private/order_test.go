@@ -306,7 +306,7 @@ func TestSensitivitiesRoundUp(t *testing.T) {
 		if adj == privacy.ReplaceOne {
 			moves = exactly(2)
 		}
-		for _, rule := range []clip.Rule{clip.Norm{C: bound}, clip.Value{C: bound}, clip.Lipschitz{L: bound}, clip.PerLayer{C: bound, Layers: 3}} {
+		for _, rule := range []clip.Rule{clip.Norm{C: bound}, clip.Value{C: bound}, clip.Automatic{C: bound}, clip.Lipschitz{L: bound}, clip.PerLayer{C: bound, Layers: 3}} {
 			r, err := o.gradients(oracle.Grad{Clip: rule, Noise: mech.Gaussian{Sigma: 1}}, both)
 			if err != nil {
 				t.Fatal(err)

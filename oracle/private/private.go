@@ -336,7 +336,7 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 		case oracle.Grad:
 			noise = q.Noise
 			switch q.Clip.(type) {
-			case clip.Norm, clip.Value, clip.PerLayer, clip.Lipschitz, clip.None:
+			case clip.Norm, clip.Value, clip.Automatic, clip.PerLayer, clip.Lipschitz, clip.None:
 			default:
 				return fmt.Errorf("private: unknown clip rule %T", q.Clip)
 			}

@@ -166,11 +166,13 @@ func TestShardsEqualTheTable(t *testing.T) {
 		}
 		bound := math.Exp2(rnd.Float64()*8 - 6)
 		grad := oracle.Grad{Clip: clip.Norm{C: bound}, Noise: mech.Gaussian{Sigma: 1}}
-		switch kind := rnd.IntN(5); {
+		switch kind := rnd.IntN(6); {
 		case kind == 0:
 			grad = oracle.Grad{Clip: clip.Norm{C: bound, P: 1}, Noise: mech.Laplace{Scale: 1}}
 		case kind == 1 && m.Facts().Bounded:
 			grad.Clip = clip.Value{C: bound}
+		case kind == 5:
+			grad.Clip = clip.Automatic{C: bound}
 		case kind == 2 && m.Facts().Layers > 0:
 			grad.Clip = clip.PerLayer{C: bound, Layers: m.Facts().Layers}
 		case kind == 3 && !math.IsInf(m.Facts().Lipschitz, 1):

@@ -105,6 +105,8 @@ func (f *form) UnmarshalJSON(text []byte) (err error) {
 		f.Clip, err = as[clip.Norm](v)
 	case "clip.Value":
 		f.Clip, err = as[clip.Value](v)
+	case "clip.Automatic":
+		f.Clip, err = as[clip.Automatic](v)
 	case "clip.PerLayer":
 		f.Clip, err = as[clip.PerLayer](v)
 	case "clip.Lipschitz":

@@ -27,7 +27,7 @@ type Rule interface {
 	Weights(c, norm, loss []float64)
 }
 
-var _, _, _, _, _ Rule = Norm{}, Value{}, PerLayer{}, Lipschitz{}, None{}
+var _, _, _, _, _, _ Rule = Norm{}, Value{}, Automatic{}, PerLayer{}, Lipschitz{}, None{}
 
 // margin is by how much bounds are undercut (R14). It covers the rounding of a figure
 // up to that relative size, and of the weight itself.
@@ -86,6 +86,33 @@ func (r Value) Validate() error { return Norm{C: r.C}.Validate() }
 
 // Weights scales to C; under an invalid rule every record weighs 0.
 func (r Value) Weights(c, bound, loss []float64) { Norm{C: r.C}.Weights(c, bound, loss) }
+
+// Automatic brings a contribution of any length n to one of C·n/(n+C), which is below C (automatic clipping, AUTO-S of
+// Bu, Wang, Zha and Karypis 2023, where it is n/(n+γ): C is their γ, and the unit of the sum): weight C/(n+C), with C
+// undercut as in Norm. C is as in Norm.
+type Automatic struct{ C float64 }
+
+// Norm is 2.
+func (Automatic) Norm() int { return 2 }
+
+// Bound is C.
+func (r Automatic) Bound() float64 { return r.C }
+
+// Validate says what is wrong with the rule.
+func (r Automatic) Validate() error { return Norm{C: r.C}.Validate() }
+
+// Weights scales to below C; under an invalid rule every record weighs 0.
+func (r Automatic) Weights(c, norm, loss []float64) {
+	Norm{C: r.C}.Weights(c, norm, loss) // 0 for figures that are not finite
+	for i, n := range norm {
+		if c[i] > 0 {
+			c[i] = r.C * margin / (n + r.C)
+		}
+		if c[i] < 0x1p-1022 {
+			c[i] = 0
+		}
+	}
+}
 
 // PerLayer scales each of a contribution's Layers parts, those of a network's layers, down to ℓ2 norm C/√Layers by
 // itself; so all of them together have a norm of at most C. Weights takes the norms of parts. C is as in Norm, and

@@ -196,6 +196,41 @@ func BenchmarkWeights(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/record")
 }
 
+// A contribution stays below C, in exact arithmetic, whatever its norm; a long one comes near C, and shorter ones keep
+// their order. What is not finite weighs 0.
+func TestAutomaticKeepsTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := Automatic{C: bounds.Draw(t, "C")}
+		norm := []float64{extreme.Draw(t, "norm"), 1000 * r.C}
+		c := make([]float64, 2)
+		r.Weights(c, norm, nil)
+		for i, w := range c {
+			if !finite(norm[i]) || norm[i] < 0 {
+				if w != 0 {
+					t.Fatalf("%#v: norm %v weighs %v", r, norm[i], w)
+				}
+				continue
+			}
+			product := new(big.Rat).SetFloat64(w)
+			product.Mul(product, new(big.Rat).SetFloat64(norm[i]))
+			if w < 0 || w > 1 || product.Cmp(new(big.Rat).SetFloat64(r.Bound())) > 0 {
+				t.Fatalf("%#v: norm %v with weight %v is beyond the bound", r, norm[i], w)
+			}
+		}
+		if got := c[1] * norm[1]; finite(norm[1]) && c[1] > 0 && got < 0.998*r.C {
+			t.Fatalf("%#v: norm %v is brought to %v", r, norm[1], got)
+		}
+	})
+	c := make([]float64, 3)
+	(Automatic{C: 0.01}).Weights(c, []float64{0.01, 1, 1}, []float64{1, 1, math.NaN()})
+	if math.Abs(c[0]-0.5) > 1e-6 || math.Abs(c[1]-0.01/1.01) > 1e-7 || c[2] != 0 {
+		t.Errorf("weights %v", c)
+	}
+	if (Automatic{}).Validate() == nil {
+		t.Error("a rule without a bound is valid")
+	}
+}
+
 // Parts that are clipped by themselves stay within C together, in exact arithmetic; those within C/√L are left alone.
 func TestPerLayerKeepsTheBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -213,6 +213,9 @@ func doubled(q oracle.Query) oracle.Query {
 		case clip.Value:
 			r.C *= 2
 			q.Clip = r
+		case clip.Automatic:
+			r.C *= 2
+			q.Clip = r
 		case clip.PerLayer:
 			r.C *= 2
 			q.Clip = r

@@ -170,7 +170,7 @@ func TestContinue(t *testing.T) {
 	if diff := cmp.Diff(r.Record, again); diff != "" {
 		t.Errorf("the record read again: %s", diff)
 	}
-	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "| P9 | `b` | It is one. |", "\n## Notes\n\nA note.\n\n## Runs\n", "| P9 | §1: is one (`a`) | held: 1 |", "| failed: 1. It is one. |", "| not tested: Nobody counts. |"} {
+	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "(`b`) | 1 | It is one. |", "\n## Notes\n\nA note.\n\n## Claims that fail\n", "| P9 | §1: is one (`a`) | 1 |", "| Nobody counts. |"} {
 		if page := Summary([]*Record{again}, "\nA note.\n"); !strings.Contains(page, want) {
 			t.Errorf("%q is not in %s", want, page)
 		}

@@ -125,11 +125,10 @@ func (t *Table) printed() (n int) {
 	return n
 }
 
-// Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, notes that a person
-// wrote, the records, and one table of all claims of the papers.
+// Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, the claims that fail
+// with the reason of each, those that hold with their figures, notes that a person wrote, and the records.
 func Summary(records []*Record, notes string) string {
 	var b strings.Builder
-	cell := strings.NewReplacer("|", "\\|", "\n", " ")
 	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `papers/pN.json` beside\n" +
 		"this page and write the page again: `go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and\n" +
 		"figures of a run are in its own directory.\n\n## Overview\n\n" +
@@ -139,30 +138,16 @@ func Summary(records []*Record, notes string) string {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(),
 			c.Untested(), r.Printed)
 	}
-	b.WriteString("\n## Why claims fail\n\n| paper | failed | reason |\n|---|---|---|\n")
-	for _, r := range records {
-		var whys []string
-		failed := map[string][]string{} // names by reason
-		for _, c := range r.Claims.Paper() {
-			if !c.Holds && !c.NotTested {
-				if failed[c.Why] == nil {
-					whys = append(whys, c.Why)
-				}
-				failed[c.Why] = append(failed[c.Why], "`"+cell.Replace(c.Name)+"`")
-			}
-		}
-		for _, why := range whys {
-			names := failed[why]
-			what := strings.Join(names, "; ")
-			if len(names) > 8 {
-				what = fmt.Sprintf("%d claims, from %s to %s", len(names), names[0], names[len(names)-1])
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ToUpper(r.Paper), what, cell.Replace(why))
-		}
-	}
 	if notes != "" {
 		b.WriteString("\n## Notes\n\n" + strings.TrimSpace(notes) + "\n")
 	}
+	b.WriteString("\n## Claims that fail\n\n| paper | claim | found | reason |\n|---|---|---|---|\n")
+	listed(&b, records, func(c Claim) bool { return !c.Holds && !c.NotTested },
+		func(c Claim) string { return c.Found + " | " + c.Why })
+	b.WriteString("\n## Claims that hold\n\n| paper | claim | found |\n|---|---|---|\n")
+	listed(&b, records, func(c Claim) bool { return c.Holds }, func(c Claim) string { return c.Found })
+	b.WriteString("\n## Claims that are not tested\n\n| paper | claim | reason |\n|---|---|---|\n")
+	listed(&b, records, func(c Claim) bool { return c.NotTested }, func(c Claim) string { return c.Why })
 	b.WriteString("\n## Runs\n")
 	for _, r := range records {
 		b.WriteString("\n" +
@@ -175,25 +160,29 @@ func Summary(records []*Record, notes string) string {
 			fmt.Fprintf(&b, "| %s | `%s` |\n", f, r.Data[f])
 		}
 	}
-	b.WriteString("\n## Claims of the papers\n\n| paper | claim | outcome |\n|---|---|---|\n")
-	for _, r := range records {
-		for _, c := range r.Claims.Paper() {
-			fmt.Fprintf(&b, "| %s | %s: %s (`%s`) | %s |\n", strings.ToUpper(r.Paper), c.From, cell.Replace(c.Says),
-				cell.Replace(c.Name), cell.Replace(c.outcome()))
-		}
-	}
 	return b.String()
 }
 
-// outcome is whether the claim held, with the figures and the reason.
-func (c Claim) outcome() string {
-	switch {
-	case c.NotTested:
-		return "not tested: " + c.Why
-	case c.Holds:
-		return "held: " + c.Found
-	case c.Why != "":
-		return "failed: " + c.Found + ". " + c.Why
+// listed writes a line for each claim of the papers of some kind. Claims that hold and are cells of the paper's tables
+// share a line.
+func listed(b *strings.Builder, records []*Record, of func(Claim) bool, cells func(Claim) string) {
+	escape := strings.NewReplacer("|", "\\|", "\n", " ")
+	for _, r := range records {
+		name, printed := strings.ToUpper(r.Paper), 0
+		for _, c := range r.Claims.Paper().of(of) {
+			if c.Holds && strings.HasPrefix(c.Name, PrintedCell) {
+				printed++
+				continue
+			}
+			row := cells(Claim{Found: escape.Replace(c.Found), Why: escape.Replace(c.Why)})
+			fmt.Fprintf(b, "| %s | %s: %s (`%s`) | %s |\n", name, c.From, escape.Replace(c.Says), escape.Replace(c.Name), row)
+		}
+		if printed > 0 {
+			fmt.Fprintf(b, "| %s | cells of its tables, as printed | %d, each with steps, loss and noise in [%s.json](papers/%s.json) |\n",
+				name, printed, r.Paper, r.Paper)
+		}
 	}
-	return "failed: " + c.Found
 }
+
+// PrintedCell begins the name of a claim that is one cell of a paper's table.
+const PrintedCell = "printed, "

@@ -350,5 +350,6 @@ func (r *results) claimsOfFigure2(all *paper.Claims) {
 		"with q = 0.1 far fewer gradients and losses are computed than with all rows: less than half",
 		2*r.gradients[i] < r.gradients[last] && 2*r.objectives[i] < r.objectives[last],
 		"passes of gradients %.1f and %.1f, of losses %.1f and %.1f", r.gradients[i], r.gradients[last], r.objectives[i],
-		r.objectives[last])
+		r.objectives[last]).
+		Because(fmt.Sprintf("A training ends when ε is spent or after %d iterations. Under a sound account an iteration on a sample costs about q² as much as one on all rows, so there are many more of them.", r.size.Steps))
 }

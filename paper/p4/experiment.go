@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/sottodp/sotto/data"
@@ -53,6 +54,7 @@ const (
 	lambda    = 1e-3
 	delta     = 1e-5
 	seed      = 1
+	batches   = 10    // of a table
 	usual     = 1.0   // standard deviation of a coordinate of w_0
 	share     = 0.02  // of ε, for the loss at w_0
 	late      = 0.001 // probability that the bound on it is too low
@@ -224,7 +226,7 @@ func (p *problem) configured(name string, s Setting, gap float64) method.Method 
 	common := method.P4{Gradient: s.Gradient, Curvature: s.Curvature, Gap: gap}
 	opt, search := method.OPT{P4: common}, method.OPTLS{P4: common}
 	batch := opt
-	batch.Batch = p.Public.Rows / 10
+	batch.Batch = p.Public.Rows / batches
 	return map[string]method.Method{
 		"TR": method.TR{P4: common}, "OPT": opt, "OPT-B": batch, "OPT-LS": search,
 		"2OPT": method.TwoOPT{OPT: opt}, "2OPT-B": method.TwoOPT{OPT: batch}, "2OPT-LS": method.TwoOPTLS{OPTLS: search},
@@ -245,7 +247,7 @@ type Run struct {
 	Most       int     // T
 	Gap        float64 // the bound on F(w_0)
 	Noise      float64
-	NoiseRatio float64 // about the length of the noise of a gradient over all rows, in ε_g
+	NoiseRatio float64 // about the length of the noise of a gradient, in ε_g
 	Status     method.Status
 	Steps      int
 	Hessians   int
@@ -312,6 +314,9 @@ func (j job) run(ctx context.Context) (Run, error) {
 	o := &paper.From{Oracle: rows, W0: w0}
 	r.Most, r.Noise = method.MaxSteps(m), method.NoiseMultiplier(m)
 	r.NoiseRatio = math.Sqrt(float64(p.Table.Dim)) * 2 * p.Table.NormBound * r.Noise / float64(r.Rows) / s.Gradient
+	if strings.HasSuffix(j.method, "-B") {
+		r.NoiseRatio *= batches
+	}
 	w := w0
 	begin := time.Now()
 	for st, err := range m.Run(ctx, o, obj) {

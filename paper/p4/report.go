@@ -254,6 +254,9 @@ func (r *Report) tables() (list []paper.Table) {
 			if c.printed() != nil {
 				t := &list[len(list)-1]
 				t.Head = append(slices.Insert(t.Head, 5, "seconds, paper"), "the paper", "÷")
+				if c.Of != c.Table { // the record counts what the paper prints once
+					t.Head[5], t.Head[len(t.Head)-2] = "the paper's seconds", "the paper's loss"
+				}
 			}
 		}
 		row := []any{c.Method, c.Epsilon, fmt.Sprintf("%.1f", c.Steps.Value), fmt.Sprintf("%.1f", c.Hessians.Value),

@@ -27,7 +27,7 @@ CSV and SVG, the paper's claims as inequalities that hold or fail, and its accou
 sound one, with one page of HTML.
 
 It needs P2's tables in the folder --data: a9a/a9a.gz, a9a/a9a.t.gz and bank/BANK.dat.gz; --full also needs
-adult/adult.data.gz, adult/adult.test.gz, bank/bank-full.csv.gz and MNIST. --small takes about a minute; --full is the
+adult/adult.data.gz, adult/adult.test.gz, bank/bank-full.csv.gz and MNIST. --small takes one to two minutes; --full is the
 paper's size, 10 folds five times and nine networks, and takes hours. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,

@@ -63,12 +63,12 @@ func unpack(t *testing.T, archive, dir string) {
 var passing = map[string][]string{
 	"run.json": {"id", "started", "finished", "version", "go", "platform", "kernels", "spec_file", "data", "ledger", "ledger_head", "warnings",
 		"assumptions", "hashes", "result.train_seconds", "result.numerics", "gdp",
-		"public.presence"}, // of runs on Poisson samples the event says it, too
+		"outlook", "public.presence"}, // of runs on Poisson samples the event says it, too
 	"model.json": {"run", "created", "guarantee.run", "guarantee.gdp", "margin_factor", "noise"},
 	"net":        {"id", "seconds", "rounds_per_second", "unpaid"},
 	"comparison": {"seconds"},
 	"audit":      {},
-	"plan":       {"gdp", "attacks"},
+	"plan":       {"gdp", "attacks", "warnings"},
 }
 
 // facts is what a JSON text says apart from passing fields, with numbers as they are written.

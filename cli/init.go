@@ -229,7 +229,7 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 	if w.budget.Adjacency, err = privacy.ParseAdjacency(name); err != nil {
 		return err
 	}
-	usual := usualModel(w.schema)
+	usual := run.UsualModel(w.schema)
 	w.say("\nauto is %s for this label, with the method auto: every number of the training follows from public facts.",
 		usual)
 	name, err = w.choose("model", "auto", slices.Concat([]string{"auto"}, model.Names())...)
@@ -238,17 +238,6 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 		w.model = usual
 	}
 	return err
-}
-
-// usualModel is the model for the label of a schema.
-func usualModel(s *schema.Schema) string {
-	switch len(s.ClassNames()) {
-	case 0:
-		return "linear"
-	case 2:
-		return "logistic"
-	}
-	return "softmax"
 }
 
 // job is the run that the answers describe.

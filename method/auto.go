@@ -65,8 +65,8 @@ type Auto struct {
 	// A wrong answer counts ½ and a right one −½; without it, as in runs written before, 1 and 0.
 	FallbackSigned bool `yaml:"-" json:"fallback_signed,omitempty"`
 
-	// Where the noise in a margin is loud, what it is, and the ε and the number of features with which it would not be; 0:
-	// none.
+	// Of a run written before there was an Outlook: where the noise in a margin is loud, what it is, and the ε and the
+	// number of features with which it would not be; 0: none.
 	MarginNoise   float64 `yaml:"-" json:"margin_noise,omitempty"`
 	QuietEpsilon  float64 `yaml:"-" json:"quiet_epsilon,omitempty"`
 	QuietFeatures int     `yaml:"-" json:"quiet_features,omitempty"`
@@ -211,9 +211,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			return nil, err
 		}
 		c.setCenter(pub, single, delta)
-		if err := c.foresee(pub, obj, terms, one); err != nil {
-			return nil, err
-		}
+		c.foresee(pub, obj, one)
 		if c.setLast(pub, single, delta); c.LastNoise == 0 {
 			c.setFallback(pub, single, delta)
 		}
@@ -227,16 +225,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		}
 		c.walk(pub)
 	} else {
-		least, most := autoPureMin, autoPureMax
-		if m.Steps > 0 {
-			least, most = m.Steps, m.Steps
-		}
-		for c.Steps = least; ; c.Steps++ { // ν grows with T
-			c.weigh(one * math.Sqrt(2*float64(c.Steps)))
-			if c.Steps >= most || float64(c.Steps)*float64(c.Steps) >= autoPureShort*c.time/c.longest() {
-				break
-			}
-		}
+		c.fewest(one)
 		c.walk(pub)
 	}
 	err = c.Gradient.Calibrate(terms, func(g Gradient) privacy.Event {
@@ -327,6 +316,22 @@ func (c *autoChoice) weigh(unit float64) {
 	c.time = c.most / (unit * c.Gradient.Clip * c.row)
 	if c.quad {
 		c.time *= math.Min(1, autoQuadLoud/unit)
+	}
+}
+
+// fewest sets the steps of a run with Laplace noise, and with them ν, clip norm and time. It returns ν × the unit of clip
+// norms, which grows with the steps.
+func (c *autoChoice) fewest(one float64) (unit float64) {
+	least, most := autoPureMin, autoPureMax
+	if c.given.Steps > 0 {
+		least, most = c.given.Steps, c.given.Steps
+	}
+	for c.Steps = least; ; c.Steps++ {
+		unit = one * math.Sqrt(2*float64(c.Steps))
+		c.weigh(unit)
+		if c.Steps >= most || float64(c.Steps)*float64(c.Steps) >= autoPureShort*c.time/c.longest() {
+			return unit
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package method_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -136,27 +137,66 @@ func TestFallbackStep(t *testing.T) {
 	}
 }
 
-// TestOutlook: a table that is too small for its features is told so, with what would do: that is not told so.
+// TestOutlook: a table that is too small is told so, with what would do: that is not told so, and a little less is. So it is for every
+// kind of label, relation, law of noise and unit, and for steps, norms and noise that are given.
 func TestOutlook(t *testing.T) {
-	pub := wide(1000, 200)
-	m := autoAt(t, method.Auto{}, pub, 0.1)
-	text := m.Cautions(pub, method.Objective{})
-	if len(text) != 1 || !strings.Contains(text[0], "too small for 200 features") || m.QuietEpsilon <= 0.1 || m.QuietFeatures < 1 {
-		t.Fatalf("%q of %+v", text, m)
-	}
-	few := pub
-	few.Dim, few.Intercept = m.QuietFeatures, m.QuietFeatures
-	for _, quiet := range []method.Auto{autoAt(t, method.Auto{}, pub, m.QuietEpsilon), autoAt(t, method.Auto{}, few, 0.1)} {
-		if text := quiet.Cautions(pub, method.Objective{}); len(text) > 0 {
-			t.Errorf("%+v: %q", quiet, text)
+	several, number, poor := wide(600, 5*200), wide(600, 200), wide(600, 200)
+	several.Classes, several.OneMargin, several.Centered, several.Intercept = 5, false, false, 200
+	number.Classes, number.Lipschitz, number.Smooth, number.StartLoss = 0, oracle.Bound(math.Inf(1)), 1, 0
+	number.LabelSpan, number.LabelMin, number.Shifted = 50, 10, true
+	poor.Smooth = oracle.Bound(math.Inf(1)) // svm
+	huber := number
+	huber.Lipschitz, huber.Shifted, huber.LabelMin = 1, false, 0
+	scaled := number
+	scaled.LabelScale = 1
+	for name, pub := range map[string]oracle.Public{"two classes": wide(600, 200), "five classes": several, "a number": number, "kinks": poor,
+		"huber": huber, "a number with a scale": scaled} {
+		for _, adjacency := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+			for _, delta := range []float64{1e-5, 0} {
+				for way, m := range map[string]method.Auto{"": {}, "steps": {Steps: 30}, "noise": {Gradient: method.Gradient{Noise: 1}}, "batch": {Gradient: method.Gradient{Batch: 9}}} {
+					if way != "" && (delta == 0 || adjacency != privacy.AddRemove) {
+						continue
+					}
+					pub.Adjacency, pub.L1Bound = adjacency, math.Sqrt(200)
+					at := func(pub oracle.Public, epsilon float64) *method.Outlook {
+						t.Helper()
+						o, err := m.Foresee(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: delta, Adjacency: adjacency}, Accountant: account.Best{}})
+						if err != nil {
+							t.Fatal(err)
+						}
+						return o
+					}
+					where := fmt.Sprintf("%s, %v, δ = %v, %s", name, adjacency, delta, way)
+					o := at(pub, 0.1)
+					if o == nil || o.Features != 200 || !(o.Epsilon > 0.1) || !(o.Rows > 600) {
+						t.Fatalf("%s: %+v", where, o)
+					}
+					rows, fewer := pub, pub
+					rows.Rows = o.Rows
+					for _, o := range []*method.Outlook{at(pub, o.Epsilon), at(rows, 0.1)} {
+						if o != nil {
+							t.Errorf("%s: with what would do: %+v", where, o)
+						}
+					}
+					rows.Rows = o.Rows * 8 / 10
+					for _, o := range []*method.Outlook{at(pub, 0.8*o.Epsilon), at(rows, 0.1)} {
+						if o == nil && pub.LabelScale == 0 { // beside which a run on little noise has less than a longer one on less
+							t.Errorf("%s: a fifth less is enough", where)
+						}
+					}
+					if o.Fewer > 0 {
+						fewer.Dim, fewer.L1Bound = o.Fewer*max(1, pub.Classes/5*5), math.Sqrt(float64(o.Fewer))
+						if o := at(fewer, 0.1); o != nil {
+							t.Errorf("%s: with fewer features: %+v", where, o)
+						}
+					}
+				}
+			}
 		}
 	}
-	few.Dim++
-	if m := autoAt(t, method.Auto{}, few, 0.1); m.MarginNoise == 0 {
-		t.Errorf("one feature more: %+v", m)
-	}
-	if m := autoAt(t, method.Auto{}, pub, 0.9*m.QuietEpsilon); m.MarginNoise == 0 {
-		t.Errorf("a tenth less: %+v", m)
+	none := method.Terms{Off: true}
+	if o, err := (method.Auto{}).Foresee(wide(600, 200), method.Objective{}, none); o != nil || err != nil {
+		t.Errorf("without noise: %+v, %v", o, err)
 	}
 }
 
@@ -185,8 +225,9 @@ func TestChooseColumns(t *testing.T) {
 		few.Dim, few.Intercept = dims[n-1], dims[n-1]
 		set := autoAt(t, m, few, 0.1)
 		text := set.Cautions(few, method.Objective{})
-		if len(text) == 0 || !strings.Contains(text[0], "of 100; with all") || (len(text) > 1) != loud || set.Columns != m.Columns {
-			t.Errorf("%d columns: %q", n, text)
+		o, err := m.Foresee(few, method.Objective{}, method.Terms{Budget: budget, Accountant: account.Best{}})
+		if err != nil || len(text) != 1 || !strings.Contains(text[0], "of 100; with all") || (o != nil) != loud || set.Columns != m.Columns {
+			t.Errorf("%d columns: %q, %+v, %v", n, text, o, err)
 		}
 	}
 	if m, why := choose(method.Auto{}, wide(1, 201), budget); m.Columns != 1 {

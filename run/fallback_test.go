@@ -59,7 +59,7 @@ func TestFallback(t *testing.T) {
 	dir := t.TempDir()
 	job := noisyTable(t, dir, "whole", 4000, 200, "lab: true\nseed: 3\nmethod: {name: auto, fallback: class}\n", "")
 	m := job.Method.(method.Auto)
-	if m.Fallback != method.FallbackClass || m.MarginNoise == 0 || !slices.ContainsFunc(job.Warnings, func(w string) bool { return strings.HasPrefix(w, "noise in a margin is about") }) {
+	if m.Fallback != method.FallbackClass || job.Outlook == nil || !slices.ContainsFunc(job.Warnings, func(w string) bool { return strings.HasPrefix(w, "noise in a margin is about") }) {
 		t.Fatalf("configured as %+v, with the warnings %q", m, job.Warnings)
 	}
 	for _, model := range []string{", class_weights: {rarely: 3}", ", threshold: {rarely: 0.3}"} {

@@ -65,6 +65,9 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	auto, _ := j.Method.(method.Auto)
 	public.Calibrated = auto.LastNoise > 0 // as it is asked of the margins
 	parts := map[*json.RawMessage]any{&i.Model: j.Spec.Model, &i.Public: public}
+	if j.Outlook != nil {
+		parts[&i.Outlook] = j.Outlook
+	}
 	switch {
 	case j.Owner != nil:
 		i.MaxSteps, i.NoiseMultiplier = j.Owner.Activations, j.Owner.Method.NoiseMultiplier()
@@ -249,6 +252,11 @@ func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
 	}
 	if !info.Off {
 		if j.Accountant, err = account.ByName(info.Accountant); err != nil {
+			return nil, err
+		}
+	}
+	if info.Outlook != nil {
+		if err := json.Unmarshal(info.Outlook, &j.Outlook); err != nil {
 			return nil, err
 		}
 	}

@@ -33,7 +33,9 @@ type Job struct {
 	Plan       privacy.Event // an upper bound of the releases; privacy.Filtered if it depends on the releases
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
-	Columns    string        // which columns of the schema are used, and why; "": all
+	// that noise decides; nil: it does not, nothing is known, or the run was written before this was foreseen
+	Outlook *method.Outlook
+	Columns string // which columns of the schema are used, and why; "": all
 	// which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
 	Output   string
 	Encoding string   // how numeric columns that name no encoding are encoded, and why; "": there are none
@@ -276,6 +278,7 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 	if _, err := spec.CheckDelta(j.whole(), ""); err != nil {
 		return nil, err
 	}
+	j.foresee()
 	j.Warnings = j.cautions()
 	return j, nil
 }
@@ -331,6 +334,9 @@ func (s *Spec) terms(a account.Accountant) method.Terms {
 func (j *Job) cautions() (warnings []string) {
 	if c, ok := j.Method.(method.Cautious); ok {
 		warnings = append(warnings, c.Cautions(j.Facts, j.Objective)...)
+	}
+	if j.Outlook != nil {
+		warnings = append(warnings, j.bleak())
 	}
 	if warning, _ := j.Spec.CheckDelta(j.whole(), ""); warning != "" {
 		warnings = append(warnings, warning)

@@ -105,8 +105,10 @@ type Info struct {
 	NoiseMultiplier float64                `json:"noise_multiplier"`
 	Lab             bool                   `json:"lab,omitempty"`
 	Seed            *uint64                `json:"seed,omitempty"`
-	Warnings        []string               `json:"warnings,omitempty"`
-	Assumptions     []string               `json:"assumptions"` // public facts that the guarantee rests on
+	// that noise decides what the model predicts; nil: it does not, or it was not foreseen
+	Outlook     json.RawMessage `json:"outlook,omitempty"`
+	Warnings    []string        `json:"warnings,omitempty"`
+	Assumptions []string        `json:"assumptions"` // public facts that the guarantee rests on
 	// what a person asserted, by name, whether it was needed or not
 	Assertions []string `json:"assertions,omitempty"`
 	Network    string   `json:"network,omitempty"` // and the name of the owner whose run this is

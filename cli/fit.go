@@ -242,7 +242,7 @@ func (f *fitFlags) run(c *cobra.Command, args []string) error {
 func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err error) {
 	bar := newProgress(c.ErrOrStderr(), f.quiet || f.asJSON)
 	warn := warner(c)
-	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn, Report: page.Write}
+	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn}
 	f.workers.quiet, f.workers.owner = f.quiet, &f.owner
 	over := false // what workers are for
 	defer func() { f.workers.close(over) }()
@@ -261,6 +261,11 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 		if job, err = f.prepare(c, args, &env, warn); err != nil {
 			return err
 		}
+	}
+	var life *ledger.History
+	env.Report = func(dir string, of *ledger.History) error {
+		life = of
+		return page.Write(dir, of)
 	}
 	if err := f.workers.listen(c, f.resume, &env); err != nil {
 		return err
@@ -284,11 +289,15 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 	if err != nil {
 		return interrupted(instead(err), dir)
 	}
+	r := record.Of(info, nil)
+	if life != nil {
+		r.Lifetime = record.LifetimeOf(life)
+	}
 	if f.asJSON {
-		return json.NewEncoder(c.OutOrStdout()).Encode(page.Summary(record.Of(info, nil), dir))
+		return json.NewEncoder(c.OutOrStdout()).Encode(page.Summary(r, dir))
 	}
 	if !f.quiet {
-		page.WriteSummary(c.OutOrStdout(), record.Of(info, nil), dir)
+		page.WriteSummary(c.OutOrStdout(), r, dir)
 	}
 	return nil
 }

@@ -319,8 +319,8 @@ func (c *autoChoice) weigh(unit float64) {
 	}
 }
 
-// fewest sets the steps of a run with Laplace noise, and with them ν, clip norm and time. It returns ν × the unit of clip
-// norms, which grows with the steps.
+// fewest sets the steps of a run with Laplace noise, and with them ν, clip norm and time. It returns ν × the unit of
+// clip norms, which grows with the steps.
 func (c *autoChoice) fewest(one float64) (unit float64) {
 	least, most := autoPureMin, autoPureMax
 	if c.given.Steps > 0 {

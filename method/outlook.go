@@ -25,12 +25,13 @@ const outlookSlopes = 1. / 6
 // An Outlook says that noise decides most of what a model predicts, and with what it would not. It follows from public
 // facts, and is of a run of Auto, whatever the method: the smallest noise that is known for the budget.
 type Outlook struct {
-	Noise    float64 `json:"noise"`             // one standard deviation, in a margin or a prediction
-	Features int     `json:"features"`          // of the table
-	Epsilon  float64 `json:"epsilon,omitempty"` // the smallest ε that would do; 0: none up to outlookMost times that of the run
-	Rows     int     `json:"rows,omitempty"`    // the smallest number of rows that would do; 0: likewise
-	Fewer    int     `json:"fewer,omitempty"`   // the largest number of features that would do; 0: there is none
-	Model    string  `json:"model,omitempty"`   // that it is of, in place of the run's; empty: the run's
+	Noise    float64 `json:"noise"`    // one standard deviation, in a margin or a prediction
+	Features int     `json:"features"` // of the table
+	// the smallest ε, and the smallest number of rows, that would do; 0: none up to outlookMost times those of the run
+	Epsilon float64 `json:"epsilon,omitempty"`
+	Rows    int     `json:"rows,omitempty"`
+	Fewer   int     `json:"fewer,omitempty"` // the largest number of features that would do; 0: there is none
+	Model   string  `json:"model,omitempty"` // that it is of, in place of the run's; empty: the run's
 }
 
 // marginNoise is the standard deviation of the known noise in the margin of a row of norm R at the output, if rows
@@ -58,9 +59,9 @@ func (m Auto) marginNoise(pub oracle.Public, obj Objective, unit float64) float6
 	return pair * c.row * set * math.Sqrt(c.Auto.response(part*curve/c.dim))
 }
 
-// loudness is the noise in what the model predicts, over that from which on a person is warned, and the unit of the
-// latter. Of numeric labels it counts the noise in their mean, at which predictions begin: where that is too large to be
-// asked for, they begin off by about as much.
+// loudness is the noise in what the model predicts, over that from which on a person is warned, and the latter. Of
+// numeric labels it counts the noise in their mean, at which predictions begin: where that is too large to be asked
+// for, they begin off by about as much.
 func (m Auto) loudness(pub oracle.Public, obj Objective, unit float64) (times, loud float64) {
 	noise := m.marginNoise(pub, obj, unit)
 	if pub.Classes > 0 {

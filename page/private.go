@@ -15,6 +15,15 @@ type privateRow struct{ Name, Value, Interval string }
 // tooFew stands where a figure is of too few records.
 const tooFew = "too few records for the noise"
 
+// shareRow is a row of a figure from 0 to 1. Where the interval leaves open what it is, the interval stands alone.
+func shareRow(name string, f runlog.Figure) privateRow {
+	r := rowOf(name, f, decimals)
+	if f.High-f.Low > widest {
+		r.Value = tooFew
+	}
+	return r
+}
+
 // rowOf is a row of a figure.
 func rowOf(name string, f runlog.Figure, form func(float64) string) privateRow {
 	if f.Value == nil {
@@ -40,22 +49,36 @@ func privateRows(p *runlog.Private) (rows []privateRow) {
 			rows = append(rows, rowOf(name, *f, form))
 		}
 	}
-	add("accuracy", p.Accuracy, decimals)
-	add("AUC", p.AUC, decimals)
+	mark := func(f *runlog.Figure, beaten func(float64) bool) { // in the row that was added last
+		if f != nil && f.Value != nil && beaten(*f.Value) && rows[len(rows)-1].Value != tooFew {
+			rows[len(rows)-1].Value += worse
+		}
+	}
+	accuracy, logLoss, _ := privateConstant(p)
+	if f := p.Accuracy; f != nil {
+		rows = append(rows, shareRow("accuracy", *f))
+		mark(f, func(v float64) bool { return v < accuracy })
+	}
+	if f := p.AUC; f != nil {
+		rows = append(rows, shareRow("AUC", *f))
+		mark(f, func(v float64) bool { return v < 0.5 })
+	}
 	add("log loss", p.LogLoss, decimals)
+	mark(p.LogLoss, func(v float64) bool { return v > logLoss })
 	if len(p.Classes) == 2 {
 		rows = append(rows, classRows(p.Classes)...)
 	}
 	add("MAE", p.MAE, number)
 	add("RMSE", p.RMSE, number)
 	add("R²", p.R2, decimals)
+	mark(p.R2, func(v float64) bool { return v < 0 })
 	return rows
 }
 
 func classRows(classes []runlog.PrivateClass) (rows []privateRow) {
 	for _, c := range classes {
-		rows = append(rows, rowOf("recall of "+c.Class, c.Recall, decimals),
-			rowOf("precision of "+c.Class, c.Precision, decimals))
+		rows = append(rows, shareRow("recall of "+c.Class, c.Recall),
+			shareRow("precision of "+c.Class, c.Precision))
 	}
 	return rows
 }
@@ -70,7 +93,7 @@ func groupRows(p *runlog.Private) (rows []privateGroup) {
 		switch {
 		case g.Records.TooFew:
 		case g.Accuracy != nil:
-			r = rowOf("accuracy", *g.Accuracy, decimals)
+			r = shareRow("accuracy", *g.Accuracy)
 		case g.RMSE != nil:
 			r = rowOf("RMSE", *g.RMSE, number)
 		}
@@ -97,6 +120,9 @@ func privateNotes(p *runlog.Private) (notes []string) {
 		notes = append(notes,
 			fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
 	}
+	if _, _, words := privateConstant(p); words != "" {
+		notes = append(notes, words)
+	}
 	if p.Error != nil {
 		notes = append(notes, fmt.Sprintf("No error counts as larger than %s.", number(*p.Error)))
 	}
@@ -108,6 +134,9 @@ func writeRows(w io.Writer, indent string, rows []privateRow) {
 		if r.Interval == "" {
 			fmt.Fprintf(w, "%s%-22s %s\n", indent, r.Name, r.Value)
 			continue
+		}
+		if r.Value == tooFew {
+			r.Value += ","
 		}
 		fmt.Fprintf(w, "%s%-22s %-10s %s\n", indent, r.Name, r.Value, r.Interval)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
@@ -34,6 +35,9 @@ func Summary(r *record.Record, dir string) map[string]any {
 	}
 	if t := r.Quality.Test; t != nil {
 		o["test"] = t
+		if c := Constant(t); c != nil {
+			o["test_constant"] = c
+		}
 		if t.Accuracy != nil {
 			o["test_accuracy"] = *t.Accuracy
 		}
@@ -43,6 +47,9 @@ func Summary(r *record.Record, dir string) map[string]any {
 	}
 	if len(r.Run.Warnings) > 0 {
 		o["warnings"] = r.Run.Warnings
+	}
+	if l := r.Lifetime; l != nil {
+		o["lifetime"] = map[string]any{"total": l.Total, "runs": len(l.Runs), "budget": l.Budget, "currency": l.Currency}
 	}
 	return o
 }
@@ -72,6 +79,12 @@ func WriteSummary(w io.Writer, r *record.Record, dir string) {
 	if t := r.Quality.Test; t != nil {
 		fmt.Fprintf(w, "Test       %s\n", scores(t))
 		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
+		if c := Constant(t); c != nil {
+			fmt.Fprintln(w, "          ", constantWords(c))
+		}
+	}
+	if l := r.Lifetime; l != nil {
+		fmt.Fprintf(w, "Lifetime   %s\n", lifetimeWords(l))
 	}
 	fmt.Fprintf(w, "Time       %.2f s of training\n", r.Run.TrainSeconds)
 	for _, warning := range r.Run.Warnings {
@@ -105,20 +118,38 @@ func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 	}
 }
 
+// lifetimeWords says what all runs of the dataset cost together, in one line.
+func lifetimeWords(l *record.Lifetime) string {
+	caps := func(c ledger.Caps) string {
+		return fmt.Sprintf("ε = %s, δ = %s", chart.Exact(c.Epsilon), chart.Exact(c.Delta))
+	}
+	runs := plural(len(l.Runs), "run", "runs")
+	switch {
+	case l.Total == nil:
+		return "no guarantee: " + l.Why
+	case l.Currency != ledger.InCaps:
+		return fmt.Sprintf("%s over all runs, %s by now, counted in %s", caps(*l.Total), runs, l.Currency)
+	case l.Budget == nil:
+		return fmt.Sprintf("%s over %s, no budget set", caps(*l.Total), runs)
+	}
+	return fmt.Sprintf("%s over %s, of a budget of %s", caps(*l.Total), runs, caps(*l.Budget))
+}
+
 // A scoreForm says how a score is named and written.
 type scoreForm struct {
 	name  string
 	value func(*runlog.Scores) *float64
 	form  func(float64) string
+	more  bool // is better
 }
 
 func forms(names [5]string, accuracy, other func(float64) string) []scoreForm {
 	return []scoreForm{
-		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, accuracy},
-		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, other},
-		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, other},
-		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, other},
-		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, other},
+		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, accuracy, true},
+		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, other, false},
+		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, other, true},
+		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, other, false},
+		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, other, true},
 	}
 }
 
@@ -131,10 +162,17 @@ var (
 
 // scoresOf are the scores that were computed.
 func scoresOf(s *runlog.Scores, forms []scoreForm) (list []fact) {
+	constant := Constant(s)
 	for _, f := range forms {
-		if v := f.value(s); v != nil {
-			list = append(list, fact{f.name, f.form(*v)})
+		v := f.value(s)
+		if v == nil {
+			continue
 		}
+		text := f.form(*v)
+		if beaten(s, constant, f) {
+			text += worse
+		}
+		list = append(list, fact{f.name, text})
 	}
 	return list
 }
@@ -154,6 +192,9 @@ func scores(t *runlog.Scores) string {
 // WriteScores writes an evaluation, with the confusion matrix of a classifier.
 func WriteScores(w io.Writer, s *runlog.Scores) {
 	fmt.Fprintln(w, scores(s))
+	if c := Constant(s); c != nil {
+		fmt.Fprintln(w, constantWords(c))
+	}
 	if len(s.Confusion) > 0 {
 		fmt.Fprintln(w, "true class, then rows by predicted class, and recall")
 		for k, row := range s.Confusion {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/internal/chart"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -54,7 +55,13 @@ func privateRows(p *runlog.Private) (rows []privateRow) {
 			rows[len(rows)-1].Value += worse
 		}
 	}
-	accuracy, logLoss, _ := privateConstant(p)
+	accuracy, logLoss := 0.0, math.Inf(1) // of the best constant
+	if c := record.PrivateConstantOf(p); c != nil {
+		accuracy = *c.Accuracy
+		if c.LogLoss != nil {
+			logLoss = *c.LogLoss
+		}
+	}
 	if f := p.Accuracy; f != nil {
 		rows = append(rows, shareRow("accuracy", *f))
 		mark(f, func(v float64) bool { return v < accuracy })
@@ -120,8 +127,8 @@ func privateNotes(p *runlog.Private) (notes []string) {
 		notes = append(notes,
 			fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
 	}
-	if _, _, words := privateConstant(p); words != "" {
-		notes = append(notes, words)
+	if c := record.PrivateConstantOf(p); c != nil {
+		notes = append(notes, "By the same noisy counts, the best constant would reach "+constantWords(c)+".")
 	}
 	if p.Error != nil {
 		notes = append(notes, fmt.Sprintf("No error counts as larger than %s.", number(*p.Error)))

@@ -35,7 +35,7 @@ func Summary(r *record.Record, dir string) map[string]any {
 	}
 	if t := r.Quality.Test; t != nil {
 		o["test"] = t
-		if c := Constant(t); c != nil {
+		if c := record.ConstantOf(t); c != nil {
 			o["test_constant"] = c
 		}
 		if t.Accuracy != nil {
@@ -79,8 +79,8 @@ func WriteSummary(w io.Writer, r *record.Record, dir string) {
 	if t := r.Quality.Test; t != nil {
 		fmt.Fprintf(w, "Test       %s\n", scores(t))
 		fmt.Fprintln(w, "           (not private: computed from the test rows without noise)")
-		if c := Constant(t); c != nil {
-			fmt.Fprintln(w, "          ", constantWords(c))
+		if c := record.ConstantOf(t); c != nil {
+			fmt.Fprintln(w, "           the best constant on these rows:", constantWords(c))
 		}
 	}
 	if l := r.Lifetime; l != nil {
@@ -162,7 +162,7 @@ var (
 
 // scoresOf are the scores that were computed.
 func scoresOf(s *runlog.Scores, forms []scoreForm) (list []fact) {
-	constant := Constant(s)
+	constant := record.ConstantOf(s)
 	for _, f := range forms {
 		v := f.value(s)
 		if v == nil {
@@ -192,8 +192,8 @@ func scores(t *runlog.Scores) string {
 // WriteScores writes an evaluation, with the confusion matrix of a classifier.
 func WriteScores(w io.Writer, s *runlog.Scores) {
 	fmt.Fprintln(w, scores(s))
-	if c := Constant(s); c != nil {
-		fmt.Fprintln(w, constantWords(c))
+	if c := record.ConstantOf(s); c != nil {
+		fmt.Fprintln(w, "the best constant on these rows:", constantWords(c))
 	}
 	if len(s.Confusion) > 0 {
 		fmt.Fprintln(w, "true class, then rows by predicted class, and recall")

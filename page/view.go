@@ -282,8 +282,8 @@ func (v *view) quality() {
 	v.Private = privateOf(v.Quality.Private)
 	if s := v.Quality.Test; s != nil {
 		v.Scores = append([]fact{{"Test rows", integer(s.Rows)}}, scoresOf(s, pageScores)...)
-		if c := Constant(s); c != nil {
-			for _, f := range scoresOf(c, pageScores) {
+		if c := record.ConstantOf(s); c != nil {
+			for _, f := range scoresOf(c.Scores(), pageScores) {
 				v.Scores = append(v.Scores, fact{f.Name + " of the best constant", f.Value})
 			}
 		}

@@ -120,6 +120,12 @@ func (r *Record) quality(info *runlog.Info) {
 	}
 	q := &r.Quality
 	q.Private, q.Test = info.Result.Private, info.Result.Test
+	if t := q.Test; t != nil {
+		q.TestConstant = ConstantOf(t)
+	}
+	if p := q.Private; p != nil {
+		q.PrivateConstant = PrivateConstantOf(p)
+	}
 	if t := q.Test; t != nil && square(t.Confusion) {
 		for k, counts := range t.Confusion {
 			q.Recall = append(q.Recall, Recall(k, counts))

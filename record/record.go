@@ -330,10 +330,13 @@ type Note struct {
 
 // Quality is how good the model is.
 type Quality struct {
-	Private *runlog.Private `json:"private"`                       // part of the guarantee; null: none was computed
-	Test    *runlog.Scores  `json:"test"`                          // not private; null: no test rows were scored
-	Recall  []*float64      `json:"recall,omitempty" unit:"share"` // of each class of Test; null: it has no rows
-	Lab     []LabFigure     `json:"lab,omitempty"`                 // not private, of lab runs alone
+	Private *runlog.Private `json:"private"` // part of the guarantee; null: none was computed
+	Test    *runlog.Scores  `json:"test"`    // not private; null: no test rows were scored
+	// on the rows of Test, and by the noisy counts of Private; null: not known
+	TestConstant    *Constant   `json:"test_constant,omitempty"`
+	PrivateConstant *Constant   `json:"private_constant,omitempty"`
+	Recall          []*float64  `json:"recall,omitempty" unit:"share"` // of each class of Test; null: it has no rows
+	Lab             []LabFigure `json:"lab,omitempty"`                 // not private, of lab runs alone
 }
 
 // LabFigure is a figure of the training rows without noise.

@@ -25,7 +25,7 @@ import pyarrow
 
 from . import _domain, _labels, _types, errors
 from ._command import Rows, _error, _start, command
-from ._estimators import LABEL, SottoClassifier, SottoRegressor, _json, _options
+from ._estimators import LABEL, SottoClassifier, SottoRegressor, _json, _options, _plain, finished
 from .preprocessing import warn_of_fitted_steps
 
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
@@ -249,9 +249,10 @@ def fit(
     which workers find it. ``type_of`` gives the type of a column's labels, None where the frame does not say it."""
     if os.name == "nt":
         raise OSError("workers of a cluster need descriptors that a process inherits, which Windows does not have; use Linux or macOS")
-    target = LABEL if self.schema is None else self._columns_of_schema()[0]
+    self._target = label if label and _plain(label) and label not in features else LABEL
+    target = self._target if self.schema is None else self._columns_of_schema()[0]
     label = target if label is None else label
-    if self.run_dir and _finished(Path(self.run_dir)):
+    if self.run_dir and finished(Path(self.run_dir)):
         raise ValueError(f"run_dir: {self.run_dir} holds a finished run; use a new directory")
     said, order, options = _label(self, type_of(label) if label in columns else None)
     names = list(features)
@@ -286,13 +287,6 @@ def fit(
         self.feature_names_in_, self.n_features_in_ = np.asarray(names, dtype=object), len(names)
         self.partitions_ = count
         self._keep_run(out, names, unit)
-
-
-def _finished(run_dir: Path) -> bool:
-    try:
-        return bool(json.loads((run_dir / "run.json").read_text(encoding="utf-8"))["status"] == "finished")
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _wait(run: Process, tasks: Tasks, count: int) -> None:

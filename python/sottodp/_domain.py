@@ -38,6 +38,23 @@ def columns(domain: Domain | None, names: Sequence[str], features: Sequence[Any]
     return [_column(name, said) for name, said in zip(names, domain)]
 
 
+def said(column: Mapping[str, Any]) -> Any:
+    """What ``domain`` says of a column of a schema, as run.json has it."""
+    more = {key: column[key] for key in ("missing", "unknown", "transform", "hats", "encode", "cycles", "layout", "origin") if column.get(key)}
+    more = {key: value for key, value in more.items() if value not in ("error", "none") or key not in ("missing", "unknown", "transform")}
+    if column["type"] == "text":
+        return {"dimension": column["dimension"], **more}
+    if "levels" in column:
+        return {"levels": column["levels"], **({"ordered": True} if column["type"] == "ordinal" else {}), **more}
+    if column["type"] == "boolean":
+        return {"levels": [False, True], **more}
+    bounds = (column["bounds"]["min"], column["bounds"]["max"])
+    if column["type"] == "date":  # in days from the origin
+        origin = datetime.datetime.fromisoformat(column["origin"])
+        return {"bounds": tuple((origin + datetime.timedelta(days=days)).isoformat() for days in bounds), **more}
+    return {"bounds": bounds, **more}
+
+
 def replaces(domain: Domain | None) -> bool:
     """Whether ``domain`` says of any column what stands in for a missing value."""
     said = domain.values() if isinstance(domain, Mapping) else domain if isinstance(domain, (list, tuple)) else ()

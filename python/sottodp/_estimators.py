@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import inspect
 import io
 import json
 import math
 import numbers
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow
@@ -24,9 +26,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _domain, _labels, _types
+from . import _domain, _foreign, _labels, _types
 from ._command import Rows, run
-from .errors import InputError, PrivacyError, SottoError
+from .errors import BudgetError, InputError, PrivacyError, PrivacyWarning, SottoError
 from .preprocessing import warn_of_fitted_steps
 
 _LAB_BUDGET = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-or-remove"}
@@ -116,6 +118,7 @@ class _Sotto(BaseEstimator):
     schema: _types.Path | None
     domain: _types.Domain | None
     hats: int | None
+    label: str | None
     rows: int | None
     dataset: str | None
     row_scaling: Literal["scale", "project"]
@@ -135,6 +138,18 @@ class _Sotto(BaseEstimator):
     coef_names_: NDArray[Any]
 
     _search: dict[str, Any] | None = None  # the spec's block tune, of a SottoSearchCV
+    _target: str = LABEL  # the column of the label, without a schema file
+
+    if not TYPE_CHECKING:  # a parameter of another library gets an answer; type checkers see __init__ alone
+
+        def __new__(cls, *arguments: Any, **named: Any) -> Any:
+            _foreign.refuse(cls, named)
+            return super().__new__(cls)
+
+        def __init_subclass__(cls, **more: Any) -> None:
+            super().__init_subclass__(**more)
+            signature = inspect.signature(cls.__init__)
+            cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**type(self)().get_params(deep=False), **state})  # an earlier version had fewer parameters
@@ -145,9 +160,12 @@ class _Sotto(BaseEstimator):
             if name != "self":
                 setattr(self, name, value)
 
-    def _fit(self, X: Any, y: Any, label: dict[str, Any] | None, options: dict[str, Any]) -> None:
-        """Train on features X, a column for each name, and the label's texts or numbers y; options are the model's."""
+    def _fit(self, X: Any, y: Any, label: dict[str, Any] | None, options: dict[str, Any], named: Any) -> None:
+        """Train on features X, a column for each name, and the label's texts or numbers y; options are the model's.
+        ``named`` is y as it was given, which may have a name."""
         features, names = self._features(X)
+        self._target = self._label_column(named, names)
+        loaded = bool(self.run_dir) and finished(Path(str(self.run_dir)))
         warn_of_fitted_steps()
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
             work = Path(directory)  # holds only public files
@@ -161,7 +179,7 @@ class _Sotto(BaseEstimator):
                     with _new_search(out):
                         run("tune", work / "spec.yaml", "--json", "--quiet", "--out", out, rows=rows, within=work)
                     self._found = json.loads((out / "tune.json").read_text(encoding="utf-8"))
-            self._keep_run(out, names, unit)
+            self._keep_run(out, names, unit, new=not loaded)
 
     def _plan(
         self, work: Path, data: str, names: Sequence[str], features: Sequence[Any] | None, label: dict[str, Any] | None, options: dict[str, Any],
@@ -197,7 +215,7 @@ class _Sotto(BaseEstimator):
             target, unit = self._columns_of_schema()
             self._columns = None
         else:
-            target, unit = LABEL, None
+            target, unit = self._target, None
             assert label is not None  # there is no schema file
             schema = self._schema(features, names, label)
             self._columns = schema["columns"][:-1]
@@ -207,8 +225,83 @@ class _Sotto(BaseEstimator):
         (work / "spec.yaml").write_text(_json(spec), encoding="utf-8")  # JSON is YAML
         return spec, out, target, unit
 
-    def _keep_run(self, out: Path, names: list[str], unit: str | None) -> None:
-        """Keep the model and the guarantee of a run directory."""
+    @classmethod
+    def load(cls, run_dir: _types.Path, *, ledger: _types.Path | None = None) -> Any:
+        """Return the estimator of a finished run, of Python or the command, without a fit: nothing is charged.
+
+        Parameters
+        ----------
+        run_dir : path
+            The run directory, which a fit with ``run_dir`` or ``sotto fit`` wrote.
+        ledger : path or URL, optional
+            The ledger, if it is not where it was when the run was made.
+
+        Returns
+        -------
+        SottoClassifier or SottoRegressor
+            A fitted estimator, of the class that it is called on. Classes that are whole numbers, or false and true, have
+            these types.
+
+        Raises
+        ------
+        ValueError
+            If the directory holds no finished run with a model of this kind.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sottodp import SottoClassifier
+        >>> directory = tempfile.mkdtemp() + "/run"
+        >>> model = SottoClassifier(lab=True, random_state=1, run_dir=directory).fit([[0.1], [0.9]] * 50, ["low", "high"] * 50)
+        >>> SottoClassifier.load(directory).predict([[0.8], [0.2]]).tolist()
+        ['high', 'low']
+        """
+        out = Path(run_dir)
+        if not finished(out) or not (out / "model.json").exists():
+            raise ValueError(f"run_dir: {run_dir} holds no finished run with a model; a fit with that run_dir makes one, or goes on with it")
+        done = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        schema, budget, model = done["schema"], done["budget"], done["model"]
+        label = next((column for column in schema.get("columns", ()) if column["type"] == "label"), None)
+        kinds = {"image": schema.get("image"), "sparse rows": schema["format"]["kind"] == "libsvm"}
+        if label is None or any(kinds.values()):
+            raise ValueError(f"run_dir: {run_dir} holds a run on images or sparse rows; `sotto predict` takes it")
+        classes = label.get("classes")
+        if bool(classes) != issubclass(cls, ClassifierMixin):
+            raise ValueError(f"run_dir: {run_dir} holds a {'classifier' if classes else 'regression'}; use the other class")
+        unit = next((column["name"] for column in schema["columns"] if column["type"] == "unit"), None)
+        columns = [column for column in schema["columns"] if column["type"] not in ("label", "unit", "ignore")]
+        names = [column["name"] for column in columns]
+        unnamed = names == [f"x{i}" for i in range(len(names))]
+        said = [_domain.said(column) for column in columns]
+        self = cls(
+            epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], model=model["name"], method=done["method"],
+            model_options={name: value for name, value in model.items() if name != "name"} or None,
+            domain=said if unnamed else dict(zip(names, said)), label=label["name"], rows=schema["rows"], dataset=schema["dataset"],
+            row_scaling=schema["row_scaling"], ledger=ledger or (done.get("ledger") or None), lab=bool(done.get("lab")),
+        )
+        self._target, self._columns, self.n_features_in_ = label["name"], columns, len(names)
+        if not unnamed or unit is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._set_label(label)
+        self._keep_run(out, names, None, new=False)
+        return self
+
+    def _set_label(self, label: Mapping[str, Any]) -> None:
+        """Take what a schema's label says, as a fit does."""
+        raise NotImplementedError
+
+    def _label_column(self, y: Any, names: Sequence[str]) -> str:
+        """The name of the label's column: as said, or as y has it."""
+        if self.label is not None:
+            if not isinstance(self.label, str) or not _plain(self.label):
+                raise ValueError(f"label: found {self.label!r}; give the name of the label's column, as 'readmitted'")
+            return self.label
+        columns: Any = getattr(y, "columns", ())
+        name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
+        return name if isinstance(name, str) and _plain(name) and name not in names else LABEL
+
+    def _keep_run(self, out: Path, names: list[str], unit: str | None, new: bool = True) -> None:
+        """Keep the model and the guarantee of a run directory, and warn of what a new run says."""
         self._model_file = (out / "model.json").read_text(encoding="utf-8")
         done = json.loads((out / "run.json").read_text(encoding="utf-8"))
         budget, schema = done["budget"], done["schema"]
@@ -216,8 +309,10 @@ class _Sotto(BaseEstimator):
             epsilon=budget["epsilon"], delta=budget["delta"], adjacency=budget["adjacency"], unit=schema["unit"],
             dataset=schema["dataset"], lab=bool(done.get("lab")), run=done["id"],
             assumptions=(*done["assumptions"], _OWN_STEPS), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
-            lifetime="" if done.get("lab") else self._lifetime(schema["dataset"]),
+            lifetime="" if done.get("lab") else self._lifetime(schema["dataset"], new),
         )
+        for text in done.get("warnings", ()) if new and not done.get("lab") else ():
+            warnings.warn(text, PrivacyWarning, stacklevel=4)
         self._names = names
         self._keep_coefficients()
         self._unit = unit
@@ -231,10 +326,21 @@ class _Sotto(BaseEstimator):
         table.update({name: column if isinstance(column, pyarrow.Array) else pyarrow.array(column) for name, column in more.items()})
         pyarrow.parquet.write_table(pyarrow.table(table), rows.file)
 
-    def _lifetime(self, dataset: str) -> str:
-        """The ledger's statement on a dataset, with all runs by now."""
+    def _lifetime(self, dataset: str, new: bool) -> str:
+        """The ledger's statement on a dataset, with all runs by now. Warn of a new run that no budget would have refused."""
         where = () if self.ledger is None else ("--ledger", _place(self.ledger))
-        return str(json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]["statement"])
+        if not new and self.ledger is not None and "://" not in str(self.ledger) and not Path(self.ledger).exists():
+            return ""  # a run that was loaded on another machine
+        known = json.loads(run("ledger", "show", dataset, "--json", *where))["dataset"]
+        if new and known["runs"] > 1 and "budget" not in known:
+            spent = known["spent"]
+            warnings.warn(
+                f"this was run {known['runs']} on the dataset {dataset!r}, which has no lifetime budget: together its runs have ε = {spent['epsilon']:.6g}, "
+                f"δ = {spent['delta']:.6g}. A fit that is repeated charges again; with run_dir=DIR it loads the finished run. "
+                f"`sotto ledger budget {dataset} --epsilon E --delta D --adjacency {known['adjacency']}` sets a limit",
+                PrivacyWarning, stacklevel=5,
+            )
+        return str(known["statement"])
 
     def _keep_coefficients(self) -> None:
         """coef_, intercept_ and coef_names_ of a linear model, as scikit-learn shapes them."""
@@ -268,6 +374,8 @@ class _Sotto(BaseEstimator):
 
     def _features(self, X: Any) -> tuple[list[Any], list[str]]:
         """The columns of X and their names. A frame keeps its types if a schema or a dict says what they mean."""
+        if isinstance(X, _Unnamed):
+            return [X.cells[:, i] for i in range(len(X.names))], X.names
         if self.schema is not None or isinstance(self.domain, dict):
             if not hasattr(X, "columns"):
                 raise ValueError("X: found no column names; give a data frame, since a schema or a dict as domain names columns")
@@ -301,7 +409,7 @@ class _Sotto(BaseEstimator):
             "rows": len(features[0]) if features is not None and self.rows is None else int(self.rows or 0),
             "format": {"kind": "csv"},
             "row_scaling": self.row_scaling,
-            "columns": [*columns, {"name": LABEL, "type": "label", **label}],
+            "columns": [*columns, {"name": self._target, "type": "label", **label}],
         }
 
     def _columns_of_schema(self) -> tuple[str, str | None]:
@@ -311,6 +419,12 @@ class _Sotto(BaseEstimator):
         return said["label"], said.get("unit_column")
 
     def _validated(self, X: Any) -> Any:
+        if (self.schema is not None or isinstance(self.domain, dict)) and not hasattr(X, "columns"):
+            X = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+            if X.ndim != 2:
+                raise ValueError(f"X: found {X.ndim} dimensions; give rows and columns. Expected 2D array")
+            validate_data(self, X, reset=False, skip_check_array=True)  # warns that there are no names, and counts the columns
+            return _Unnamed(X, [str(name) for name in self.feature_names_in_])
         if self.schema is not None or isinstance(self.domain, dict):
             if self._unit in getattr(X, "columns", ()):
                 X = X[[name for name in X.columns if name != self._unit]]
@@ -407,7 +521,7 @@ class _Sotto(BaseEstimator):
     def _evaluated(self, X: Any, y: Any, *asked: Any) -> dict[str, Any]:
         """What sotto evaluate says of the model on these rows."""
         features, names = self._features(self._validated(X))
-        target = LABEL if self.schema is None else self._columns_of_schema()[0]
+        target = self._target if self.schema is None else self._columns_of_schema()[0]
         codes = self._codes(y)
         if len(codes) != len(features[0]):
             raise ValueError(f"y: found {len(codes)} labels; give one for each of the {len(features[0])} rows of X")
@@ -476,6 +590,8 @@ class _Sotto(BaseEstimator):
             text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
             if not self.run_dir:
                 text = re.sub(r"\n(The budget stays reserved\.) .*", r"\n\1 With run_dir=DIR, the same fit can be repeated, and goes on", text)
+            if isinstance(error, BudgetError) and self._search is None:
+                text += _MANY_FITS.format(epsilon=self.epsilon)
             if self._search is not None:
                 text = re.sub(r"^method(_options)?: ", "methods: ", text)
             if self.schema is None:
@@ -524,6 +640,36 @@ _DOMAIN_WORDS = [
     ("or a missing rule for this column", "or a 'missing' rule for this column"),
     ("or the schema if the row is right", "or domain if the row is right"),
 ]
+
+
+_MANY_FITS = (
+    ". Each fit of a search or a cross-validation is charged: GridSearchCV needs (candidates × folds + 1) × {epsilon}. By default it goes on without the "
+    'fits that fail; error_score="raise" stops it, and SottoSearchCV chooses within the ε of one fit'
+)
+
+
+@dataclass(frozen=True)
+class _Unnamed:
+    """Rows of an array for a model that was fitted to a frame: its columns have the names of the fit, in their order."""
+
+    cells: NDArray[Any]
+    names: list[str]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
+def finished(run_dir: Path) -> bool:
+    """Whether a directory holds a finished run."""
+    try:
+        return bool(json.loads((run_dir / "run.json").read_text(encoding="utf-8"))["status"] == "finished")
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _plain(text: str) -> bool:
+    """Whether a text can be a name in a schema."""
+    return bool(text) and text == text.strip() and text.isprintable()
 
 
 def _json(said: Any) -> str:
@@ -639,6 +785,9 @@ _PARAMETERS = """
     hats : int, optional
         So many piecewise-linear bumps over its bounds beside each numeric feature, from 2 to 64, for effects that are
         no straight lines; 0 is none. Left out, method auto chooses. A schema file says this of each column.
+    label : str, optional
+        The name of the label's column in the model, in predictions and in the disclosure; by default the name of y, if it is a
+        series or a frame of one column.
     {label}
     rows : int, optional
         Public, nominal number of rows. Under replace-one it is that of X.
@@ -739,7 +888,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         self, epsilon: float | None = None, delta: float | None = None, adjacency: _types.Adjacency | None = None, *,
         model: str | None = None, method: str = "auto", model_options: Mapping[str, Any] | None = None,
         method_options: Mapping[str, Any] | None = None, schema: _types.Path | None = None, domain: _types.Domain | None = None,
-        hats: int | None = None, classes: Sequence[Any] | None = None, rows: int | None = None, dataset: str | None = None,
+        hats: int | None = None, label: str | None = None, classes: Sequence[Any] | None = None, rows: int | None = None, dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
         class_weight: Mapping[Any, float] | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
@@ -797,14 +946,18 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
         label = {"classes": self._class_names} if self.schema is None else None
-        self._fit(X, self._codes(labels), label, self._options(self._order()))
+        self._fit(X, self._codes(labels), label, self._options(self._order()), y)
         return self
 
     def _set_classes(self, classes: NDArray[Any], names: Sequence[str] | None = None) -> None:
-        """Keep classes as classes_, sorted, and beside each its name in the model: by default its number."""
+        """Keep classes as classes_, sorted, and beside each its name in the model: by default its text."""
         order = np.argsort(classes, kind="stable").tolist()
         self.classes_ = classes[order]
-        self._class_names = [str(i) for i in range(len(order))] if names is None else [names[i] for i in order]
+        self._class_names = _labels.texts(self.classes_.tolist()) if names is None else [names[i] for i in order]
+
+    def _set_label(self, label: Mapping[str, Any]) -> None:
+        self._set_classes(_labels.of_names(label["classes"]), label["classes"])
+        self.classes = self.classes_.tolist()
 
     def _classes_of_schema(self, like: np.dtype[Any]) -> tuple[NDArray[Any], list[str]]:
         """The classes of the schema file in the type of y, and their names there."""
@@ -969,7 +1122,8 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         self, epsilon: float | None = None, delta: float | None = None, adjacency: _types.Adjacency | None = None, *,
         model: str | None = None, method: str = "auto", model_options: Mapping[str, Any] | None = None,
         method_options: Mapping[str, Any] | None = None, schema: _types.Path | None = None, domain: _types.Domain | None = None,
-        hats: int | None = None, target_range: tuple[float, float] | None = None, rows: int | None = None, dataset: str | None = None,
+        hats: int | None = None, label: str | None = None, target_range: tuple[float, float] | None = None, rows: int | None = None,
+        dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
         disclosure: Mapping[str, Any] | None = None, void: bool = False,
@@ -978,6 +1132,9 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
 
     def _model(self) -> str:
         return self.model or "linear"
+
+    def _set_label(self, label: Mapping[str, Any]) -> None:
+        self.target_range = (label["bounds"]["min"], label["bounds"]["max"])
 
     def _codes(self, y: Any) -> NDArray[np.float64]:
         try:
@@ -1018,12 +1175,13 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         True
         """
         refuse(refused)
+        named = y
         if y is not None:
             y = self._codes(y)
         X, y = _checked(self, X, y, y_numeric=True)
         options = _options("model_options", self.model_options)
         if self.schema is not None:
-            self._fit(X, y, None, options)
+            self._fit(X, y, None, options, named)
             return self
         if self.target_range is not None:
             try:
@@ -1036,7 +1194,7 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
                 low, high = low - 1, high + 1
         else:
             raise ValueError("target_range: must be said, or schema=FILE: the range that occurs is not private; lab=True takes it from y")
-        self._fit(X, y, {"min": low, "max": high}, options)
+        self._fit(X, y, {"min": low, "max": high}, options, named)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:

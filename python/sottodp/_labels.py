@@ -18,6 +18,8 @@ _KINDS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers", "
 
 _TRUTHS = {"false": False, "true": True}
 
+_MISSING = {"na", "nan", "null", "none", "?"}  # texts that a table may have in the place of a missing label
+
 _NUMBERED = (
     "Tools that number the labels first, such as cross_val_predict for probabilities or StackingClassifier, need the numbers as classes: [0, 1, ...]"
 )
@@ -82,6 +84,30 @@ def classes(said: Any, like: np.dtype[Any] | None) -> NDArray[Any]:
     if (have == "texts") != (want == "texts"):
         raise ValueError(f"y: its labels are {want}, and classes lists {have}; give both the same type. {_NUMBERED}")
     return np.unique(_cast(values, like, "classes"))
+
+
+def texts(values: Sequence[Any]) -> list[str]:
+    """The names of classes in a model: their texts, or numbers from 0 where a schema would not tell those apart."""
+    found = [str(value).lower() if isinstance(value, bool) else _domain._text(value) for value in values]
+    clear = all(text and text == text.strip() and text.isprintable() and text.lower() not in _MISSING for text in found)
+    return found if clear and len({_number(text) for text in found}) == len(found) else [str(i) for i in range(len(found))]
+
+
+def _number(text: str) -> Any:
+    """A text as the number that it is, if it is one: a schema counts "1" and "1.0" as the same class."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def of_names(names: Sequence[str]) -> NDArray[Any]:
+    """The classes of a model in the type that their names look like: whole numbers, truth values or texts."""
+    if all(re.fullmatch(r"-?[0-9]+", name) for name in names):
+        return np.array([int(name) for name in names])
+    if set(names) == set(_TRUTHS):
+        return np.array([_TRUTHS[name] for name in names])
+    return np.array(names, dtype=object)
 
 
 def of_schema(names: Sequence[str], like: np.dtype[Any]) -> NDArray[Any]:

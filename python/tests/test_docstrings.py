@@ -35,7 +35,7 @@ def public():
 
 def call(one):
     """The function that a name calls; a class calls its __init__. Conditional methods wrap theirs."""
-    return one.__init__ if inspect.isclass(one) else getattr(one, "fn", one)
+    return one.__init__ if inspect.isclass(one) else one.__func__ if isinstance(one, classmethod) else getattr(one, "fn", one)
 
 
 PUBLIC = public()
@@ -56,7 +56,7 @@ def test_sections(name):
         return
     sections = dict(re.findall(r"(?:^|\n\n)(\w+)\n-+\n((?:.|\n)*?)(?=\n\n\w+\n-+\n|$)", text))
     signature = inspect.signature(call(one))
-    parameters = {p.name: p for p in signature.parameters.values() if p.name != "self"}
+    parameters = {p.name: p for p in signature.parameters.values() if p.name not in ("self", "cls")}
     documented = dict(re.findall(r"^(\**\w[^:\n]*?)(?: : (.*))?$", sections.get("Parameters", ""), re.M))
     names = [n.lstrip("*") for listed in documented for n in listed.split(", ")]
     assert sorted(names) == sorted(parameters)
@@ -81,7 +81,7 @@ def test_hints(name):
     if inspect.isclass(PUBLIC[name]) and issubclass(PUBLIC[name], BaseException):
         return
     hints = typing.get_type_hints(one)
-    assert set(inspect.signature(one).parameters) - {"self"} <= set(hints) and "return" in hints
+    assert set(inspect.signature(one).parameters) - {"self", "cls"} <= set(hints) and "return" in hints
 
 
 def test_examples(tmp_path, monkeypatch):

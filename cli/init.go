@@ -230,8 +230,17 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 		return err
 	}
 	usual := run.UsualModel(w.schema)
-	w.say("\nauto is %s for this label, with the method auto: every number of the training follows from public facts.",
-		usual)
+	if b := w.schema.LabelBounds(); b != nil && b.Min >= 0 {
+		w.say("\nA count is a whole number from 0 up, as of visits or events: poisson keeps its predictions above 0.")
+		answer, err := w.choose("is the label a count: yes or no", "no", "yes", "no")
+		if err != nil {
+			return err
+		}
+		if answer == "yes" {
+			usual = "poisson"
+		}
+	}
+	w.say("\nauto is %s for this label: every number of the training follows from public facts.", usual)
 	name, err = w.choose("model", "auto", slices.Concat([]string{"auto"}, model.Names())...)
 	w.model = name
 	if name == "auto" {

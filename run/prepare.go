@@ -71,7 +71,7 @@ func prepare(spec *Spec) (*Job, error) {
 		return nil, inputError(spec.Schema,
 			"%[1]s: field is missing: training divides by a public number of %[1]s that a person writes, about as many as the table has", full.Counted())
 	}
-	spec, schema, columns, err := spec.columns(full)
+	spec, schema, columns, err := spec.trainable(full).columns(full)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +99,25 @@ func prepare(spec *Spec) (*Job, error) {
 		j.Encoding = strings.TrimPrefix(j.Encoding+"; pairs of columns: "+schema.PairNames(), "; ")
 	}
 	return j, nil
+}
+
+// boundless is the method in place of auto for models whose loss has no bounds, from which auto would choose
+// (docs/measurements/methods.md).
+const boundless = "adam"
+
+// trainable is the spec with that method where it needs it and says nothing of auto. Errors are left to who needs the
+// model.
+func (s *Spec) trainable(schema *schema.Schema) *Spec {
+	if auto, ok := s.Method.(method.Auto); !ok || auto != (method.Auto{}) {
+		return s
+	}
+	j, err := PrepareModel(s, schema.WithHats(0))
+	if err != nil || j.Facts.Lipschitz.Finite() || j.Facts.Smooth.Finite() || len(j.Facts.Initial) > 0 {
+		return s
+	}
+	with := *s
+	with.MethodName, with.Method = boundless, method.Adam{}
+	return &with
 }
 
 // columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the

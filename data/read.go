@@ -123,6 +123,9 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	if err := t.apart(s, path, train); err != nil {
 		return nil, nil, errors.Join(err, t.Close())
 	}
+	if t.Classes == 0 && t.Labeled {
+		t.Clamped = stats.Clamped[s.LabelName()]
+	}
 	return t, stats, nil
 }
 

@@ -58,6 +58,21 @@ func TestConstant(t *testing.T) {
 	}
 }
 
+// TestClampedLabels: scores on labels that were clamped say how many.
+func TestClampedLabels(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	for n, want := range map[int]string{0: " on 10 rows\n", 1: "; 1 label is beyond the schema’s bounds, counted as the bound, so raw errors are larger\n", 3: "; 3 labels are beyond the schema’s bounds, counted as the bound, so raw errors are larger\n"} {
+		info := asked(t)
+		info.Result.Test = &runlog.Scores{Rows: 10, RMSE: v(3), R2: v(0.6), ClampedLabels: n}
+		var summary, evaluation bytes.Buffer
+		WriteSummary(&summary, record.Of(info, nil), "run")
+		WriteScores(&evaluation, info.Result.Test)
+		if !strings.Contains(summary.String(), want) || !strings.Contains(evaluation.String(), want) {
+			t.Errorf("%d: want %q:\n%s%s", n, want, summary.String(), evaluation.String())
+		}
+	}
+}
+
 // TestPrivateConstant: likewise private figures, by the noisy counts; and an interval that leaves a share open stands without the share.
 func TestPrivateConstant(t *testing.T) {
 	figure := func(v, low, high float64) *runlog.Figure { return &runlog.Figure{Value: &v, Low: low, High: high} }

@@ -186,7 +186,12 @@ func scores(t *runlog.Scores) string {
 	if len(parts) == 0 {
 		parts = []string{"no scores"}
 	}
-	return fmt.Sprintf("%s on %s rows", strings.Join(parts, ", "), chart.Integer(t.Rows))
+	text := fmt.Sprintf("%s on %s rows", strings.Join(parts, ", "), chart.Integer(t.Rows))
+	if n := t.ClampedLabels; n > 0 {
+		text += fmt.Sprintf("; %s beyond the schema’s bounds, counted as the bound, so raw errors are larger",
+			plural(n, "label is", "labels are"))
+	}
+	return text
 }
 
 // WriteScores writes an evaluation, with the confusion matrix of a classifier.

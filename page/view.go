@@ -282,6 +282,9 @@ func (v *view) quality() {
 	v.Private = privateOf(v.Quality.Private)
 	if s := v.Quality.Test; s != nil {
 		v.Scores = append([]fact{{"Test rows", integer(s.Rows)}}, scoresOf(s, pageScores)...)
+		if s.ClampedLabels > 0 {
+			v.Scores = append(v.Scores, fact{"Labels beyond the bounds, counted as the bound", integer(s.ClampedLabels)})
+		}
 		if c := record.ConstantOf(s); c != nil {
 			for _, f := range scoresOf(c.Scores(), pageScores) {
 				v.Scores = append(v.Scores, fact{f.Name + " of the best constant", f.Value})

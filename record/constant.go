@@ -6,8 +6,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Constant is what the best constant would reach on the rows of other figures, and computed from those figures alone: the
-// most frequent class, the shares of classes as probabilities, or the mean label.
+// Constant is what the best constant would reach on the rows of other figures, and computed from those figures alone:
+// the most frequent class, the shares of classes as probabilities, or the mean label.
 type Constant struct {
 	Accuracy *float64 `json:"accuracy,omitempty" unit:"share"`
 	LogLoss  *float64 `json:"log_loss,omitempty" unit:"nats"`

@@ -100,6 +100,7 @@ func scoreValues(m model.Model, w []float64, t *data.Table) *runlog.Scores {
 	if s.Rows == 0 {
 		return s
 	}
+	s.ClampedLabels = t.Clamped
 	n := float64(s.Rows)
 	rmse := math.Sqrt(square / n)
 	s.RMSE = &rmse

@@ -18,7 +18,7 @@ _KINDS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers", "
 
 _TRUTHS = {"false": False, "true": True}
 
-_MISSING = {"na", "nan", "null", "none", "?"}  # texts that a table may have in the place of a missing label
+_MISSING = {"na", "nan", "null", "none", "?"}  # texts that stand for a missing label in many tables
 
 _NUMBERED = (
     "Tools that number the labels first, such as cross_val_predict for probabilities or StackingClassifier, need the numbers as classes: [0, 1, ...]"

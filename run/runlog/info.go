@@ -184,6 +184,8 @@ type Scores struct {
 	Classes   []string `json:"classes,omitempty"`
 	RMSE      *float64 `json:"rmse,omitempty" unit:"label"`
 	R2        *float64 `json:"r2,omitempty" unit:"share"`
+	// labels beyond the schema's bounds, which count as the bound: raw errors are larger
+	ClampedLabels int `json:"clamped_labels,omitempty" unit:"rows"`
 
 	Examples []Example `json:"examples,omitempty"` // images of a test file: the first ones, then the first wrong ones
 }

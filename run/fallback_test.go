@@ -89,6 +89,15 @@ func TestFallback(t *testing.T) {
 	if scores.Confusion[0][1]+scores.Confusion[1][1] > 0 || scores.Rows != 4000 {
 		t.Errorf("a model of one class predicts %v", scores.Confusion)
 	}
+	said := info.Warnings
+	info.Warnings = nil
+	if err := runlog.WriteInfo(whole, info); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Verify(t.Context(), whole, nil); err != nil || allHold(found) {
+		t.Errorf("without its warning it verifies: %v, %v", found, err)
+	}
+	info.Warnings = said
 	info.Result.Fallback = "rarely"
 	if err := runlog.WriteInfo(whole, info); err != nil {
 		t.Fatal(err)

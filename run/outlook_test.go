@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOutlook: where noise decides, every model under every method says so, with what would do; with that ε, and without noise, none
-// does. The run records it, and verifies; one that hides it does not.
+// TestOutlook: where noise decides, every model under every method says so, with what would do; with that ε none does. TestFallback has
+// the run that records it.
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

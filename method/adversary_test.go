@@ -114,6 +114,11 @@ func (a *adversary) Select(q oracle.Select, among oracle.Candidates) (int, error
 	return a.pick(n), nil
 }
 
+func (a *adversary) Look(q oracle.Look) ([]float64, error) {
+	a.take(q)
+	return make([]float64, q.Len(a.facts)), nil
+}
+
 func (a *adversary) Loss(oracle.Loss, []float64) (float64, error) { panic("not asked") }
 
 func (a *adversary) Margins(q oracle.Margins, _ []float64) ([]float64, error) {

@@ -121,6 +121,22 @@ func (o *Oracle) Mean(q oracle.Mean) ([]float64, error) {
 	return m, nil
 }
 
+// Look implements oracle.Batch: of no rows.
+func (o *Oracle) Look(q oracle.Look) ([]float64, error) {
+	if err := o.take(q); err != nil {
+		return nil, err
+	}
+	sums := make([]float64, q.Len(o.Facts))
+	for j := range sums {
+		sums[j] = o.noise()
+	}
+	if o.Answer != nil {
+		o.Answer(sums)
+	}
+	o.release(slices.Clone(sums))
+	return sums, nil
+}
+
 // Hess implements oracle.Batch. The noise of a gradient's coordinate is in each entry.
 func (o *Oracle) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	if err := o.take(q); err != nil {

@@ -129,13 +129,16 @@ type worker struct {
 	classes []float64 // probabilities of two classes
 	hess    hessSum
 	falls   model.Falls
-	stage   data.Block  // rows of a list, one after the other
-	staged  []float64   // their shares
-	parts   []float64   // shares of the rows of the current block; nil: rows are units
-	next    [][]float32 // rows of the tile that follows
-	viewed  data.Block  // views of rows, one after the other
-	numbers data.Block  // rows of bytes or 16-bit numbers as float32
-	row     []float32   // with its zeros, of which a view is taken
+	// of the row of a first release
+	lines    []line
+	products []product
+	stage    data.Block  // rows of a list, one after the other
+	staged   []float64   // their shares
+	parts    []float64   // shares of the rows of the current block; nil: rows are units
+	next     [][]float32 // rows of the tile that follows
+	viewed   data.Block  // views of rows, one after the other
+	numbers  data.Block  // rows of bytes or 16-bit numbers as float32
+	row      []float32   // with its zeros, of which a view is taken
 }
 
 var errOtherRows = errors.New("private: table and run do not speak of the same form of rows: bytes, 16-bit numbers or float32")
@@ -316,6 +319,8 @@ func (s *Local) added(q *Sum) []decrease {
 		t = classes{q.Classes, int64(1 / q.Unit)}
 	case Scores:
 		t = newScoring(q, s.model)
+	case Looks:
+		t = newLooking(q, &s.scale, s.facts)
 	}
 	return s.tallied(t, q.Len(), q.Unit, s.listed, s.whole)
 }

@@ -15,7 +15,7 @@ var errNotShifted = errors.New("private: means of labels, and gradients at shift
 
 var errNotCentered = errors.New("private: means of rows, and gradients of rows less a center, are for models with one margin over rows of numbers")
 
-// Mean answers a charged query of the mean row. The line where private becomes public is in noisySum.
+// Mean answers a charged query of the mean row. The line where private becomes public is in released.
 func (b *batch) Mean(q oracle.Mean) ([]float64, error) {
 	o := b.o
 	if err := b.take(q); err != nil {

@@ -119,6 +119,9 @@ func New(cfg Config) (*Oracle, error) {
 	if err := cfg.checkPool(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkLooked(); err != nil {
+		return nil, err
+	}
 	o := &Oracle{cfg: cfg, summer: cfg.Summer, scale: scaleOf(cfg.Table, cfg.Model), count: cfg.First}
 	if o.summer == nil {
 		local, err := NewLocal(cfg.Table, cfg.Model, cfg.Facts, cfg.Workers)
@@ -329,6 +332,11 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 			if s != (sample.Full{}) {
 				return errors.New("private: a score is over all rows")
 			}
+		case oracle.Look:
+			noise = q.Noise
+			if s != (sample.Full{}) {
+				return errors.New("private: a first release is over all rows")
+			}
 		case oracle.Loss:
 			noise = q.Noise
 		case oracle.Mean:
@@ -396,6 +404,12 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		}
 		adds = q.Noise
 		r, err = o.gradients(q.Grad(), both)
+	case oracle.Look:
+		if err := q.Fits(o.cfg.Facts); err != nil {
+			return err
+		}
+		adds = q.Noise
+		r, err = o.looks(q)
 	case oracle.Hess:
 		if err := o.fitsHess(); err != nil {
 			return err
@@ -594,8 +608,7 @@ func (b *batch) answered(answer []float64) error {
 // of times the words that package noise draws at once.
 const chunk = 992
 
-// noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size. The line where private
-// becomes public is the call of q.Noise.Add.
+// noisySum sets g to the clipped sum o.sum, which moves as q says, plus noise, over size.
 func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 	r, err := o.gradients(q, o.batch.both)
 	if err != nil {
@@ -605,6 +618,12 @@ func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 	if o.cfg.Pool != nil {
 		return o.totalSum(g, q, r, size)
 	}
+	return o.released(g, q.Noise, r, size)
+}
+
+// released sets g to the sum o.sum plus noise, over size. The line where private becomes public is the call of
+// law.Add.
+func (o *Oracle) released(g []float64, law mech.Additive, r release, size float64) error {
 	if err := o.summer.Sum(o.batch.ctx, &o.sum); err != nil {
 		return err
 	}
@@ -613,7 +632,7 @@ func (o *Oracle) noisySum(g []float64, q oracle.Grad, size float64) error {
 		counts := o.counts[:len(to)]
 		o.summer.Take(counts, from)
 		mech.RoundShift(counts, r.shift)
-		if err := q.Noise.Add(counts, r.grid, r.sens, &o.noise); err != nil {
+		if err := law.Add(counts, r.grid, r.sens, &o.noise); err != nil {
 			return err
 		}
 		// The exact sum wrapped around modulo 2⁶⁴ units, so this is modulo

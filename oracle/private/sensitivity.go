@@ -119,6 +119,37 @@ func (o *Oracle) margins(q oracle.Margins) release {
 	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts)}
 }
 
+// looks is the release of the sums of a first release: a record's part has a norm of at most q.Bound
+// (PROOFS.md#first-release).
+func (o *Oracle) looks(q oracle.Look) (r release, err error) {
+	bound, n := q.Bound(o.cfg.Facts), q.Len(o.cfg.Facts)
+	r.unit = o.scale.lookUnit(o.cfg.Facts.Rows)
+	if !inRange(r.unit) || !inRange(bound) {
+		return r, fmt.Errorf("private: rows of norm up to %v are out of range", o.cfg.Facts.NormBound)
+	}
+	r.grid = gridOf(r.unit, bound, n, 2)
+	r.shift = shiftOf(r.unit, r.grid)
+	if r.sens, err = clip.Sensitivity(bound, o.cfg.Facts.Adjacency); err != nil {
+		return r, err
+	}
+	r.sens = mech.OnGrid(r.sens, r.grid, n, 2)
+	return r, nil
+}
+
+// A first release has shares of a record in cells of the label, in units of 2^-lookBits. Weights are up to 16, so no
+// number of a row is above 20·2²⁰ units of rows (oracle.Look.Bound), and up to eight times 2^lookSpare rows the count
+// of a number stays below 20·2²⁰·2^lookBits·2^(lookSpare+3) < 2⁶². For more rows, up to 2³⁴, shares have fewer digits.
+const (
+	lookBits  = 14
+	lookSpare = 20
+)
+
+// lookUnit is the public power of two that the sums of a first release are multiples of.
+func (c *scale) lookUnit(rows int) float64 {
+	bits := lookBits - max(0, int(math.Ceil(math.Log2(float64(rows))))-lookSpare)
+	return math.Ldexp(c.rowUnit, -max(0, bits))
+}
+
 // cellUnit is what the numbers of a score are multiples of.
 func cellUnit(facts oracle.Public) float64 {
 	if facts.Classes == 0 || facts.UnitRows > 0 { // errors, or shares of a record
@@ -216,6 +247,8 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 		return cellUnit(facts), nil
 	case Margins:
 		return fallUnit(1), nil
+	case Looks:
+		return c.lookUnit(facts.Rows), nil
 	case Decreases, Neighbors, Losses, Wrong, Answers, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)

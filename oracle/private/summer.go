@@ -74,6 +74,7 @@ const (
 	Rows      Kind = "rows"      // clipped encoded rows
 	Classes   Kind = "classes"   // records of each class
 	Scores    Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
+	Looks     Kind = "looks"     // the sums of a first release
 )
 
 // A Sum says what to add up over a sample. All of it is public.
@@ -97,6 +98,8 @@ type Sum struct {
 	Step         float64
 	Score        oracle.Score // of scores, of so many Classes
 	Classes      int
+	Look         oracle.Look // of a first release, of so many Numbers
+	Numbers      int
 	Again        bool // the last Sum was along the same line
 }
 
@@ -117,6 +120,8 @@ func (s *Sum) Len() int {
 		return s.Classes
 	case Scores:
 		return s.Score.Len(s.Classes)
+	case Looks:
+		return s.Numbers
 	}
 	return 1
 }
@@ -125,6 +130,13 @@ func (s *Sum) Len() int {
 // in it.
 func (s *Sum) check(c *scale, facts oracle.Public) error {
 	switch dim := facts.Dim; {
+	case s.Of == Looks:
+		if err := s.Look.Fits(facts); err != nil {
+			return err
+		}
+		if s.Numbers != s.Look.Len(facts) {
+			return fmt.Errorf("found %d numbers of a first release, which has %d", s.Numbers, s.Look.Len(facts))
+		}
 	case s.Of != Classes && len(s.W) != dim:
 		return fmt.Errorf("found %d parameters; the model has %d", len(s.W), dim)
 	case s.Of == Decreases && len(s.Along) != dim:

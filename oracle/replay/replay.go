@@ -171,6 +171,9 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 // Mean returns the recorded mean row.
 func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }
 
+// Look returns the recorded sums.
+func (b *batch) Look(q oracle.Look) ([]float64, error) { return b.take(q, q.Len(b.o.Facts)) }
+
 // Hess returns the recorded Hessian.
 func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	return b.take(q, oracle.HessLen(len(w)))

@@ -1,0 +1,168 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/mech"
+)
+
+// Look asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
+// ψ(x) is 1, then x, the features of the encoded row, then, where Pairs is above 0, the products of lines:
+// x_a·x_b/‖x_L‖ for a < b, row after row of the upper triangle. L are the lines of Public.Numeric, and x_L is the row
+// without its other features; where it is 0, so are the products.
+//
+// h is the class, 1 in its cell and 0 in the others, or of a numeric label its bumps (schema.Bumps): centers are at
+// equal distances from LabelMin to LabelMin + LabelSpan. So h ≥ 0 sums to 1.
+//
+// The noise has one standard deviation for all numbers of (Count·NormBound, x, Pairs·p); the answer is divided by these
+// weights afterward, and by nothing else.
+type Look struct {
+	Cells int           // of the label: its classes, or centers of a numeric one
+	Count float64       // weight of the count, relative to NormBound
+	Pairs float64       // weight of the products of lines; 0: there are none
+	Noise mech.Additive // Gaussian, or none
+}
+
+// Limits of a Look.
+const (
+	MostCells = 64      // centers of a numeric label
+	MostLook  = 1 << 22 // numbers of an answer
+
+	leastWeight, mostWeight = 0x1p-10, 16
+)
+
+// Event is the event of the noise.
+func (q Look) Event() privacy.Event { return q.Noise.Event() }
+
+// Validate checks the weights, and that the noise is Gaussian or none.
+func (q Look) Validate() error {
+	switch q.Noise.(type) {
+	case mech.Gaussian, mech.None:
+	default:
+		return fmt.Errorf("oracle: the noise of a first release is %T; choose Gaussian noise, or none", q.Noise)
+	}
+	switch {
+	case !(q.Count >= leastWeight && q.Count <= mostWeight):
+		return fmt.Errorf("oracle: the count of a first release has weight %v; choose a number from 2^-10 to %v", q.Count, mostWeight)
+	case q.Pairs != 0 && !(q.Pairs >= leastWeight && q.Pairs <= mostWeight):
+		return fmt.Errorf("oracle: the products of a first release have weight %v; choose 0, or a number from 2^-10 to %v",
+			q.Pairs, mostWeight)
+	case q.Cells < 2:
+		return errors.New("oracle: a first release has fewer than two cells; choose two or more")
+	}
+	return q.Noise.Event().Validate()
+}
+
+// Fits checks a valid query against the public facts of a run.
+func (q Look) Fits(p Public) error {
+	switch {
+	case !p.Looked:
+		return errors.New("oracle: a first release is for linear models over rows of numbers, each a record; this run has others")
+	case p.Classes > 0 && q.Cells != p.Classes:
+		return fmt.Errorf("oracle: a first release has %d cells; the label has %d classes, which must agree", q.Cells, p.Classes)
+	case p.Classes == 0 && q.Cells > MostCells:
+		return fmt.Errorf("oracle: a first release has %d cells for a numeric label; choose at most %d", q.Cells, MostCells)
+	case p.Classes == 0 && !(p.LabelSpan > 0):
+		return errors.New("oracle: the numeric label has no bounds; a first release needs them for its cells")
+	case q.Len(p) > MostLook:
+		return fmt.Errorf("oracle: a first release has %d numbers; leave out the products of lines, or choose fewer cells, for at most %d",
+			q.Len(p), MostLook)
+	}
+	return nil
+}
+
+// Len is the number of numbers in an answer.
+func (q Look) Len(p Public) int { return q.Cells * (1 + p.Features() + q.Products(p)) }
+
+// Products is how many of the numbers of a cell are products of lines: they are the last.
+func (q Look) Products(p Public) int {
+	if q.Pairs == 0 {
+		return 0
+	}
+	n := len(p.Numeric)
+	return n * (n - 1) / 2
+}
+
+// Bound bounds the norm of a row's part in all sums, rounded up: √(Count² + 1 + Pairs²/2) of NormBound, since the
+// products of lines have a norm of at most ‖x‖/√2 (oracle/private/PROOFS.md#first-release).
+func (q Look) Bound(p Public) float64 {
+	return p.NormBound * math.Sqrt(q.Count*q.Count+1+q.Pairs*q.Pairs/2) * (1 + 0x1p-48)
+}
+
+// Features is how many features an encoded row of a linear model has, with the intercept.
+func (p Public) Features() int {
+	if p.Classes > 2 || p.Classes == 2 && !p.OneMargin {
+		return p.Dim / p.Classes
+	}
+	return p.Dim
+}
+
+// PairFeatures are the features of a pair: the products of PairBumps bumps of either column.
+const (
+	PairBumps    = 5
+	PairFeatures = PairBumps * PairBumps
+)
+
+// FirstSlot is the feature, counted from 0, at which the places of pairs begin: they are the last before the intercept.
+func (p Public) FirstSlot() int {
+	first := p.Features() - PairFeatures*p.Slots
+	if p.Intercept > 0 {
+		first--
+	}
+	return first
+}
+
+// A Choice says how rows are encoded from now on. It is a function of releases and public numbers.
+type Choice struct {
+	Lines bool     `json:"lines,omitempty"` // without bumps
+	Pairs [][2]int `json:"pairs,omitempty"` // of columns in Public.Numeric, each of which fills the next of the Slots
+}
+
+// Check says whether the rows of a run can be encoded so.
+func (c Choice) Check(p Public) error {
+	if !p.Looked {
+		return errors.New("oracle: a choice of encoding is for runs with a first release")
+	}
+	if len(c.Pairs) > p.Slots {
+		return fmt.Errorf("oracle: a choice of %d pairs; rows have places for %d", len(c.Pairs), p.Slots)
+	}
+	for k, pair := range c.Pairs {
+		for _, i := range pair {
+			if i < 0 || i >= len(p.Numeric) || p.Numeric[i].Bumps == 0 {
+				return fmt.Errorf("oracle: pair %d is of column %d; choose one of the %d numeric columns that has bumps", k, i, len(p.Numeric))
+			}
+		}
+		if pair[0] == pair[1] || slices.ContainsFunc(c.Pairs[:k], func(o [2]int) bool {
+			return o == pair || o == [2]int{pair[1], pair[0]}
+		}) {
+			return fmt.Errorf("oracle: pair %d is of a column with itself, or chosen before; choose other columns", k)
+		}
+	}
+	return nil
+}
+
+// A Refiner is an Oracle that can change the encoding of its rows, once. From then on every answer is about the refined
+// rows. Their bumps are 0 where the choice is of lines. Place k holds, for the k-th chosen pair, the products of
+// PairBumps bumps of either column, the first column's first bump first. Then the row is brought within NormBound as
+// the schema has it. This costs nothing: the choice depends on releases alone, and no bound changes
+// (oracle/private/PROOFS.md#refine).
+type Refiner interface {
+	Refine(ctx context.Context, c Choice) error
+}
+
+// ErrNotRefined is returned by Refine for an oracle that is no Refiner.
+var ErrNotRefined = errors.New("oracle: this oracle cannot change the encoding of its rows")
+
+// Refine is o's, where o is a Refiner.
+func Refine(ctx context.Context, o Oracle, c Choice) error {
+	r, ok := o.(Refiner)
+	if !ok {
+		return ErrNotRefined
+	}
+	return r.Refine(ctx, c)
+}

@@ -1,0 +1,195 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/schema"
+)
+
+// Look answers a charged first release. The line where private becomes public is in released.
+func (b *batch) Look(q oracle.Look) ([]float64, error) {
+	o := b.o
+	if err := b.take(q); err != nil {
+		return nil, err
+	}
+	r, err := o.looks(q)
+	if err != nil {
+		return nil, err
+	}
+	a := b.memory(q.Len(o.cfg.Facts))
+	o.sum = Sum{Of: Looks, Unit: r.unit, Look: q, Numbers: len(a)}
+	if err := o.released(a, q.Noise, r, 1); err != nil {
+		return nil, err
+	}
+	width := len(a) / q.Cells
+	products, count := q.Products(o.cfg.Facts), o.scale.count(q, o.cfg.Facts)
+	for from := 0; from < len(a); from += width {
+		cell := a[from : from+width]
+		cell[0] /= float64(count) * o.scale.rowUnit
+		for k := width - products; k < width; k++ {
+			cell[k] /= q.Pairs
+		}
+	}
+	return a, b.answered(a)
+}
+
+// checkLooked refuses facts that say that first releases are answered where they are not, or not of these rows.
+func (c *Config) checkLooked() error {
+	f := c.Facts
+	if !f.Looked {
+		return nil
+	}
+	switch {
+	case f.Bytes || f.Short || f.UnitRows > 0 || f.Owners > 0 || c.Pool != nil || c.Model.Facts().Unit > 0:
+		return errors.New("private: the run says that it answers first releases; those are for linear models over rows of float32 numbers of one owner, each row a record")
+	case f.Features() != c.Table.Dim:
+		return fmt.Errorf("private: the run says that rows have %d features; the table's have %d", f.Features(), c.Table.Dim)
+	case c.Table.NormBound > f.NormBound:
+		return fmt.Errorf("private: the table's rows have norms up to %v, the run says %v", c.Table.NormBound, f.NormBound)
+	}
+	next := 0
+	for _, n := range f.Numeric {
+		if n.At < next || n.Bumps < 0 || n.Bumps == 1 || n.Waves < 0 {
+			return fmt.Errorf("private: the run says that a numeric column has its line at feature %d and %d bumps, which does not follow the columns before it",
+				n.At, n.Bumps)
+		}
+		next = n.At + 1 + n.Bumps + n.Waves
+	}
+	if first := f.FirstSlot(); f.Slots < 0 || next > first {
+		return fmt.Errorf("private: the run says that numeric columns have the features up to %d, and %d pairs those from %d on",
+			next, f.Slots, first)
+	}
+	return nil
+}
+
+// count is the weight of a first release's count, in units of the rows' numbers.
+func (c *scale) count(q oracle.Look, facts oracle.Public) int64 {
+	return int64(q.Count * facts.NormBound / c.rowUnit)
+}
+
+// looking adds up the sums of a first release: whole numbers of a row times a whole number of shares for each of its
+// cells (PROOFS.md#first-release).
+type looking struct {
+	q     oracle.Look
+	facts oracle.Public
+	inv   float64 // 1 / the unit of rows
+	count int64   // the weight of the count, in units of rows
+	one   int64   // shares of a whole record
+	width int     // numbers of a cell
+}
+
+func newLooking(s *Sum, c *scale, facts oracle.Public) *looking {
+	return &looking{q: s.Look, facts: facts, inv: 1 / c.rowUnit, count: c.count(s.Look, facts),
+		one: int64(c.rowUnit / s.Unit), width: s.Numbers / s.Look.Cells}
+}
+
+func (t *looking) add(u *worker, v data.View) {
+	for i := range v.Len() {
+		row := v.Row(i)
+		if v.Drop != nil && v.Drop[row] {
+			continue // keeps its place, weighs nothing (R9)
+		}
+		cell, shares, ok := t.cells(v.Y[row])
+		if !ok {
+			continue
+		}
+		t.products(u, v, row)
+		for k, share := range shares {
+			if share != 0 {
+				t.addCell(u, u.fall[(cell+k)*t.width:][:t.width], v, row, share)
+			}
+		}
+	}
+}
+
+// cells returns the first of the two cells that a label is in, and its shares of both, which are not negative and add
+// up to one.
+func (t *looking) cells(label float32) (cell int, shares [2]int64, ok bool) {
+	y := float64(label)
+	if n := t.facts.Classes; n > 0 {
+		return int(y), [2]int64{t.one}, y >= 0 && y < float64(n) && y == math.Trunc(y)
+	}
+	if y != y {
+		return 0, shares, false
+	}
+	x := min(1, max(-1, 2*((y-t.facts.LabelMin)/t.facts.LabelSpan)-1))
+	cell, _, right := schema.Bumps(t.q.Cells, x)
+	share := min(t.one, max(0, int64(math.Round(right*float64(t.one)))))
+	return cell, [2]int64{t.one - share, share}, true
+}
+
+// addCell adds a row to the sums of a cell.
+func (t *looking) addCell(u *worker, sums []int64, v data.View, row int, share int64) {
+	sums[0] += share * t.count
+	if x := sums[1:]; v.Start == nil {
+		for j, value := range v.X[row*v.Dim:][:v.Dim] {
+			x[j] += share * int64(float64(value)*t.inv)
+		}
+	} else {
+		for k := v.Start[row]; k < v.Start[row+1]; k++ {
+			x[v.Col[k]] += share * int64(float64(v.Val[k])*t.inv)
+		}
+	}
+	p := sums[1+v.Dim:]
+	for _, product := range u.products {
+		p[product.at] += share * product.value
+	}
+}
+
+// A product of two lines of a row, in units of its numbers, and its number among all products.
+type product struct {
+	at    int
+	value int64
+}
+
+// products sets u.products to those of a row. They are rounded toward zero, so they are no longer than they are in real
+// arithmetic.
+func (t *looking) products(u *worker, v data.View, row int) {
+	u.products, u.lines = u.products[:0], u.lines[:0]
+	if t.q.Pairs == 0 {
+		return
+	}
+	square := 0.0 // of whole numbers up to 2²⁰, and of norm up to that: exact
+	take := func(at int, value float32) {
+		if k := math.Trunc(float64(value) * t.inv); k != 0 {
+			u.lines = append(u.lines, line{at, k})
+			square += k * k
+		}
+	}
+	if v.Start == nil {
+		x := v.X[row*v.Dim:][:v.Dim]
+		for a, c := range t.facts.Numeric {
+			take(a, x[c.At])
+		}
+	} else {
+		k, end := v.Start[row], v.Start[row+1]
+		for a, c := range t.facts.Numeric {
+			for k < end && int(v.Col[k]) < c.At {
+				k++
+			}
+			if k < end && int(v.Col[k]) == c.At {
+				take(a, v.Val[k])
+			}
+		}
+	}
+	f := t.q.Pairs * (1 - 0x1p-40) / math.Sqrt(square)
+	n := len(t.facts.Numeric)
+	for i, a := range u.lines {
+		before := a.at*(2*n-a.at-1)/2 - a.at - 1 // of b, among all products
+		for _, b := range u.lines[i+1:] {
+			if k := int64(f * (a.value * b.value)); k != 0 {
+				u.products = append(u.products, product{before + b.at, k})
+			}
+		}
+	}
+}
+
+// A line of a row, by the number of its column, in units of the row's numbers.
+type line struct {
+	at    int
+	value float64
+}

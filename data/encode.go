@@ -79,8 +79,7 @@ type encColumn struct {
 
 func newEncoder(s *schema.Schema) *encoder {
 	e := &encoder{dim: s.Dim(), ones: s.Intercept, missing: s.Format.Missing, trim: s.Format.Trim, unit: -1}
-	bound, unit := s.RowRule()
-	e.rule = newRowRule(bound, unit, s.RowScaling == schema.RowScale, s.Norm == schema.NormL1)
+	e.rule = ruleOf(s)
 	if s.Values != nil {
 		e.lo, e.hi = s.Values.Min, s.Values.Max
 	}
@@ -527,6 +526,12 @@ type rowRule struct {
 	limit float64 // (bound/unit)², exact in 48 bits; bound/unit where one is set
 	scale bool    // bring every non-zero row to the bound
 	one   bool    // the bound is on ‖x‖₁, not ‖x‖₂
+}
+
+// ruleOf is the rule of a schema.
+func ruleOf(s *schema.Schema) rowRule {
+	bound, unit := s.RowRule()
+	return newRowRule(bound, unit, s.RowScaling == schema.RowScale, s.Norm == schema.NormL1)
 }
 
 func newRowRule(bound, unit float64, scale, one bool) rowRule {

@@ -45,6 +45,7 @@ type Table struct {
 	Short     *Short  // the rows are numbers of 16 bits; nil: of float32, or bytes
 	Blocks    []*Block
 
+	rule  rowRule      // of the schema; zero: a table that none made
 	units *units       // whose rows they are; nil: each row is a unit
 	unmap func() error // of a packed table
 	pages *pages       // likewise

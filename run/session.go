@@ -210,6 +210,11 @@ func (o afterReplay) Batch(ctx context.Context, s sample.Sampler, queries ...ora
 	return o.Oracle.Batch(ctx, s, queries...)
 }
 
+// Refine implements oracle.Refiner.
+func (o afterReplay) Refine(ctx context.Context, c oracle.Choice) error {
+	return oracle.Refine(ctx, o.Oracle, c)
+}
+
 func (s *Session) progress(step, most, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return

@@ -2,17 +2,20 @@ package private
 
 import (
 	"math"
-
 	"math/rand/v2"
-
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
 )
 
 // lookedTable is a table of n random rows of norm up to 1, with numeric columns and an intercept, and the facts of a run
@@ -161,4 +164,144 @@ func TestLookIsTheSums(t *testing.T) {
 			}
 		}
 	}
+}
+
+// refinedConfig is a run whose rows have two numeric columns with bumps, and places for two pairs before the intercept.
+func refinedConfig(t testing.TB, n int, adj privacy.Adjacency, sparse bool) Config {
+	rnd := rand.New(rand.NewPCG(79, 5))
+	const dim = 6 + 4 + 50 + 1
+	rows := make([]row, n)
+	for i := range rows {
+		v := make([]float64, dim)
+		for at, bumps := range map[int]int{0: 5, 6: 3} {
+			v[at] = 2*rnd.Float64() - 1
+			j, left, right := schema.Bumps(bumps, v[at])
+			v[at+1+j], v[at+2+j] = left, right
+		}
+		v[dim-1] = 1
+		norm := 0.0
+		for _, x := range v {
+			norm += x * x
+		}
+		rows[i] = row{make([]float32, dim), float32(rnd.IntN(2))}
+		for j, x := range v {
+			rows[i].x[j] = float32(math.Trunc(x/math.Sqrt(norm)/testUnit) * testUnit)
+		}
+	}
+	return lookedConfig(t, table(rows, 2, sparse), oracle.Public{Dim: dim, Rows: n, Classes: 2, NormBound: 1, OneMargin: true, Looked: true,
+		Intercept: dim, Numeric: []oracle.Numeric{{At: 0, Bumps: 5}, {At: 6, Bumps: 3}}, Slots: 2}, adj)
+}
+
+// TestRefinedAnswers: after Refine, answers are those of an oracle over the refined table, and before those of the table as it was, for
+// any number of workers; they stay so.
+func TestRefinedAnswers(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		for _, c := range []oracle.Choice{{}, {Lines: true}, {Pairs: [][2]int{{1, 0}}}, {Lines: true, Pairs: [][2]int{{0, 1}}}} {
+			cfg := refinedConfig(t, 2600, privacy.AddRemove, sparse)
+			cfg.Workers = 3
+			r := data.Refinement{Lines: c.Lines, Pairs: c.Pairs, First: 10, Columns: []data.Bumped{{At: 0, Bumps: 5}, {At: 6, Bumps: 3}}}
+			tab, err := cfg.Table.Refine(t.Context(), r, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := cfg
+			other.Table, other.Workers, other.Streams = tab, 1, noise.SeededStreams(1)
+			if !c.Lines && c.Pairs == nil {
+				other.Table = cfg.Table
+			}
+			was := cfg
+			was.Streams = noise.SeededStreams(1)
+			o, refined, plain := openOracle(t, cfg), openOracle(t, other), openOracle(t, was)
+			grad := oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+			w := make([]float64, cfg.Facts.Dim)
+			for step := range 4 {
+				for _, s := range []sample.Sampler{sample.Full{}, sample.Poisson{Rate: 0.3}} {
+					answer := func(o *Oracle) []float64 {
+						b, err := o.Batch(t.Context(), s, grad)
+						if err != nil {
+							t.Fatal(err)
+						}
+						g, err := b.Grad(grad, w)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return g
+					}
+					got, after, before := answer(o), answer(refined), answer(plain)
+					if step < 2 {
+						after = before
+					}
+					if !slices.Equal(got, after) {
+						t.Errorf("%+v, sparse %t, step %d, %T: %v, want %v", c, sparse, step, s, got, after)
+					}
+				}
+				if step == 1 {
+					if err := o.Refine(t.Context(), c); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestRefineRefuses: a choice that does not fit the run, a second one, and one amid a batch change nothing; none is charged.
+func TestRefineRefuses(t *testing.T) {
+	cfg := refinedConfig(t, 50, privacy.AddRemove, false)
+	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
+	o := openOracle(t, cfg)
+	before := o.local.table
+	refused := func(o *Oracle, c oracle.Choice, why string) {
+		t.Helper()
+		if err := o.Refine(t.Context(), c); err == nil || !strings.Contains(err.Error(), why) || o.local != nil && o.local.table != before {
+			t.Errorf("%+v: %v, want %q", c, err, why)
+		}
+	}
+	for _, c := range []struct {
+		oracle.Choice
+		why string
+	}{
+		{oracle.Choice{Pairs: [][2]int{{0, 1}, {0, 1}}}, "pair 1 is of a column with itself, or chosen before"},
+		{oracle.Choice{Pairs: [][2]int{{0, 1}, {1, 0}}}, "chosen before"},
+		{oracle.Choice{Pairs: [][2]int{{1, 1}}}, "with itself"},
+		{oracle.Choice{Pairs: [][2]int{{0, 2}}}, "pair 0 is of column 2"},
+		{oracle.Choice{Pairs: [][2]int{{-1, 0}}}, "pair 0 is of column -1"},
+		{oracle.Choice{Pairs: make([][2]int, 3)}, "a choice of 3 pairs; rows have places for 2"},
+	} {
+		refused(o, c.Choice, c.why)
+	}
+	q, grad := oracle.Look{Cells: 2, Count: 1, Noise: mech.None{}}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+	b, err := o.Batch(t.Context(), sample.Full{}, q, grad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Look(q); err != nil {
+		t.Fatal(err)
+	}
+	refused(o, oracle.Choice{Lines: true}, "were charged and not asked")
+	if _, err := b.Grad(grad, make([]float64, cfg.Facts.Dim)); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err != nil {
+		t.Fatal(err)
+	}
+	before = o.local.table
+	refused(o, oracle.Choice{Lines: true}, "refined once")
+	if meter.charges != 1 || len(journal.charged) != 1 || len(journal.released) != 1 {
+		t.Errorf("%d charges, the log has %v", meter.charges, journal.charged)
+	}
+	plain := cfg
+	plain.Facts.Looked = false
+	o = openOracle(t, plain)
+	before = o.local.table
+	refused(o, oracle.Choice{Lines: true}, "for runs with a first release")
+	elsewhere := cfg
+	local, err := NewLocal(cfg.Table, cfg.Model, cfg.Facts, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(local.Close)
+	elsewhere.Table = &data.Table{Dim: cfg.Table.Dim, Classes: 2, NormBound: 1, Unit: testUnit, Labeled: true}
+	elsewhere.Summer = &diary{Summer: local, adj: privacy.AddRemove}
+	refused(openOracle(t, elsewhere), oracle.Choice{Lines: true}, oracle.ErrNotRefined.Error())
 }

@@ -85,6 +85,7 @@ type Oracle struct {
 	lastQueries []oracle.Query // loop that asks the same again allocates nothing
 	lastCost    privacy.Event
 	epoch       int // batches that are left of the epoch of random allocation that was charged last
+	refined     bool
 	closed      bool
 }
 

@@ -141,9 +141,13 @@ func identity(order [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 
 // asked is the question for a sum.
 func asked(s *private.Sum) (q question, err error) {
-	if s.Of == private.Rows || s.Of == private.Wrong || s.Of == private.Answers || s.Of == private.Labels ||
-		s.Of == private.Scores || s.Of == private.Margins || s.Center != nil || s.Shift != 0 {
-		return q, errors.New("remote: shards sum no rows, labels, 0-1 losses, scores and margins, take no center from rows and do not shift margins")
+	switch s.Of {
+	case private.Gradients, private.Hessians, private.Decreases, private.Neighbors, private.Losses, private.Classes:
+	default:
+		return q, fmt.Errorf("remote: shards have no sums of the kind %q; keep all rows on one machine", s.Of)
+	}
+	if s.Center != nil || s.Shift != 0 {
+		return q, errors.New("remote: shards take no center from rows and do not shift margins; keep all rows on one machine")
 	}
 	q.form = form{Ask: s.Of, Clip: s.Clip, Unit: s.Unit, Views: s.Augmentation, Bound: s.Bound, Step: s.Step,
 		Count: s.Len()}

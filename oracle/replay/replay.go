@@ -45,6 +45,8 @@ type Oracle struct {
 	over     bool
 	replayed int
 	open     []oracle.Query
+	refined  bool
+	choice   *oracle.Choice // for Then, once it follows
 }
 
 // Each yields the batches of a record that is in memory.
@@ -78,6 +80,12 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	case o.over && o.Then == nil:
 		return nil, ErrEnd
 	case o.over:
+		if o.choice != nil {
+			if err := oracle.Refine(ctx, o.Then, *o.choice); err != nil {
+				return nil, err
+			}
+			o.choice = nil
+		}
 		return o.Then.Batch(ctx, s, queries...)
 	}
 	rec := o.ahead
@@ -103,6 +111,19 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	o.replayed++
 	o.open = append(o.open[:0], queries...)
 	return &batch{o: o, number: o.replayed, answers: rec.Answers}, nil
+}
+
+// Refine implements oracle.Refiner. The record's answers are those of an oracle that was told the same, so only Then is
+// told, once it follows.
+func (o *Oracle) Refine(_ context.Context, c oracle.Choice) error {
+	if err := c.Check(o.Facts); err != nil {
+		return err
+	}
+	if o.refined {
+		return errors.New("replay: rows are refined once; their encoding was chosen before")
+	}
+	o.refined, o.choice = true, &oracle.Choice{Lines: c.Lines, Pairs: slices.Clone(c.Pairs)}
+	return nil
 }
 
 // peek reads the next batch of the run log, unless it was read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -51,6 +52,15 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 		c.drawn = append(c.drawn, c.drawn...)
 	}
 	return c.Summer.Draw(ctx, d)
+}
+
+// Refine implements oracle.Refiner: directions of canaries have nothing to do with how rows are encoded.
+func (c *canaries) Refine(ctx context.Context, choice oracle.Choice) error {
+	r, ok := c.Summer.(oracle.Refiner)
+	if !ok {
+		return oracle.ErrNotRefined
+	}
+	return r.Refine(ctx, choice)
 }
 
 // Sum implements private.Summer.

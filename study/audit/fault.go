@@ -179,6 +179,11 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 	case oracle.Mean:
 		q.Noise = quieter(q.Noise, less)
 		return q
+	case oracle.Look: // its bound is the table's, which no fault changes
+		if f.fault == FaultNoise {
+			q.Noise = quieter(q.Noise, less)
+		}
+		return q
 	case oracle.Loss:
 		q.Noise = quieter(q.Noise, less)
 		return q
@@ -274,6 +279,11 @@ func (f *faulty) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 	return faultyBatch{b, f}, nil
 }
 
+// Refine implements oracle.Refiner.
+func (f *faulty) Refine(ctx context.Context, c oracle.Choice) error {
+	return oracle.Refine(ctx, f.Oracle, c)
+}
+
 type faultyBatch struct {
 	oracle.Batch
 	f *faulty
@@ -294,6 +304,11 @@ func (b faultyBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 // Mean implements oracle.Batch.
 func (b faultyBatch) Mean(q oracle.Mean) ([]float64, error) {
 	return b.Batch.Mean(b.f.changed(q).(oracle.Mean))
+}
+
+// Look implements oracle.Batch.
+func (b faultyBatch) Look(q oracle.Look) ([]float64, error) {
+	return b.Batch.Look(b.f.changed(q).(oracle.Look))
 }
 
 // Hess implements oracle.Batch.

@@ -373,6 +373,24 @@ func (b twinsBatch) Mean(q oracle.Mean) ([]float64, error) {
 	return m, err
 }
 
+// Look implements oracle.Batch.
+func (b twinsBatch) Look(q oracle.Look) ([]float64, error) {
+	b.t.asked = q
+	sums, err := b.Batch.Look(q)
+	b.t.spoil(sums, err)
+	return sums, err
+}
+
+// Refine implements oracle.Refiner: all tables have the encoding that was chosen.
+func (t *twins) Refine(ctx context.Context, c oracle.Choice) error {
+	for _, r := range append(t.other, t.base, t.Summer.(*private.Local)) {
+		if err := r.Refine(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // spoil makes an answer one that is far off, where the answers are.
 func (t *twins) spoil(answer []float64, err error) {
 	if t.wild && err == nil {
@@ -427,6 +445,8 @@ func bounds(q oracle.Query, facts oracle.Public) (presence, replacement float64,
 		return q.Clip, 2 * q.Clip, 2
 	case oracle.Grad:
 		return q.Clip.Bound(), 2 * q.Clip.Bound(), q.Clip.Norm()
+	case oracle.Look:
+		return q.Bound(facts), 2 * q.Bound(facts), 2
 	case oracle.Hess:
 		return q.Clip, math.Sqrt2 * q.Clip, 2
 	case oracle.Loss:

@@ -38,6 +38,11 @@ func (l *listener) Batch(ctx context.Context, s sample.Sampler, queries ...oracl
 	return listened{b, l, s}, nil
 }
 
+// Refine implements oracle.Refiner.
+func (l *listener) Refine(ctx context.Context, c oracle.Choice) error {
+	return oracle.Refine(ctx, l.Oracle, c)
+}
+
 type listened struct {
 	oracle.Batch
 	by *listener

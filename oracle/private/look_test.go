@@ -2,10 +2,13 @@ package private
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -304,4 +307,338 @@ func TestRefineRefuses(t *testing.T) {
 	elsewhere.Table = &data.Table{Dim: cfg.Table.Dim, Classes: 2, NormBound: 1, Unit: testUnit, Labeled: true}
 	elsewhere.Summer = &diary{Summer: local, adj: privacy.AddRemove}
 	refused(openOracle(t, elsewhere), oracle.Choice{Lines: true}, oracle.ErrNotRefined.Error())
+}
+
+// lookedSum is the exact sum of a first release over a table, in units, with the release that it gets.
+func lookedSum(t testing.TB, tab *data.Table, facts oracle.Public, q oracle.Look, workers int) (release, []int64) {
+	t.Helper()
+	cfg := lookedConfig(t, tab, facts, facts.Adjacency)
+	cfg.Workers = workers
+	o := openOracle(t, cfg)
+	r, err := o.looks(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sum{Of: Looks, Unit: r.unit, Look: q, Numbers: q.Len(facts)}
+	if err := o.local.Draw(t.Context(), Draw{Sampler: sample.Full{}, Total: tab.Rows()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.local.Sum(t.Context(), &s); err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int64, s.Len())
+	o.local.Take(counts, 0)
+	return r, counts
+}
+
+// longest is a row of norm up to 1 with all of it in equal numbers of the features from first on.
+func longest(rnd *rand.Rand, dim, first int) []float32 {
+	x := make([]float32, dim)
+	for j := first; j < dim; j++ {
+		x[j] = float32(math.Trunc(1/math.Sqrt(float64(dim-first))/testUnit) * testUnit * float64(1-2*rnd.IntN(2)))
+	}
+	return x
+}
+
+// TestLookMoves: no row, however hostile, adds more than the bound to the sums of a first release, before and after rounding to the
+// grid, under both relations; a row whose norm is in many lines adds nearly all of it.
+func TestLookMoves(tb *testing.T) {
+	most := 0.0
+	rapid.Check(tb, func(t *rapid.T) {
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 79))
+		classes, sparse := rapid.SampledFrom([]int{0, 2, 3}).Draw(t, "classes"), rapid.Bool().Draw(t, "sparse")
+		dim := rapid.SampledFrom([]int{1, 2, 5, 70}).Draw(t, "dim")
+		_, facts := lookedTable(rnd, 1, dim, classes, sparse)
+		if rapid.Bool().Draw(t, "all lines") {
+			facts.Numeric = nil
+			for at := range dim - 1 {
+				facts.Numeric = append(facts.Numeric, oracle.Numeric{At: at})
+			}
+		}
+		facts.Adjacency = privacy.AddRemove
+		facts.Rows = rapid.SampledFrom([]int{1, 1000, 1 << 22, 1 << 31}).Draw(t, "rows")
+		weight := rapid.SampledFrom([]float64{1. / 1024, 0.1, 1, 16})
+		q := oracle.Look{Cells: max(2, classes), Count: weight.Draw(t, "count"), Pairs: weight.Draw(t, "pairs"), Noise: mech.Gaussian{Sigma: 1}}
+		if classes == 0 {
+			q.Cells = rapid.IntRange(2, 9).Draw(t, "cells")
+		}
+		hostile := func() row {
+			r := randomRows(rnd, 1, dim)[0]
+			switch rnd.IntN(4) {
+			case 0:
+				clear(r.x)
+				r.x[rnd.IntN(dim)] = float32(1 - 2*rnd.IntN(2))
+			case 1:
+				r.x = longest(rnd, dim, 0)
+			case 2:
+				for j := range r.x {
+					r.x[j] = float32(testUnit * float64(rnd.IntN(3)-1))
+				}
+			}
+			if r.y = float32(rnd.IntN(max(1, classes))); classes == 0 {
+				r.y = []float32{-3, 5, -100, 100, float32(-3 + 8*rnd.Float64())}[rnd.IntN(5)]
+			}
+			return r
+		}
+		bound := new(big.Float).SetFloat64(q.Bound(facts))
+		rows := make([]row, 12)
+		for i := range rows {
+			rows[i] = hostile()
+			r, counts := lookedSum(tb, table(rows[i:i+1], classes, sparse), facts, q, 1)
+			size := sizeOf(counts, r.unit, 2)
+			if size.Cmp(bound) > 0 {
+				t.Fatalf("a row adds %v, above the bound %v", size, bound)
+			}
+			times, _ := new(big.Float).Quo(size, bound).Float64()
+			most = max(most, times)
+		}
+		differ := func(adj privacy.Adjacency, a, b []row) {
+			f := facts
+			f.Adjacency = adj
+			if adj == privacy.ReplaceOne {
+				f.Rows = len(a)
+			}
+			r, x := lookedSum(tb, table(a, classes, sparse), f, q, 1)
+			_, y := lookedSum(tb, table(b, classes, sparse), f, q, 1)
+			mech.RoundShift(x, r.shift)
+			mech.RoundShift(y, r.shift)
+			for j := range x {
+				x[j] -= y[j]
+			}
+			if size, _ := sizeOf(x, r.grid, 2).Float64(); size > r.sens {
+				t.Fatalf("%v: sums differ by %v, the sensitivity is %v", adj, size, r.sens)
+			}
+		}
+		i := rnd.IntN(len(rows))
+		differ(privacy.AddRemove, rows, slices.Delete(slices.Clone(rows), i, i+1))
+		other := slices.Clone(rows)
+		other[i] = hostile()
+		differ(privacy.ReplaceOne, rows, other)
+	})
+	tb.Logf("the largest part of a row is %.5f of the bound", most)
+	// A row that is in equal numbers in 69 lines has products of nearly its norm over √2.
+	x := longest(rand.New(rand.NewPCG(79, 9)), 70, 1)
+	facts := oracle.Public{Dim: 70, Rows: 1, Classes: 2, OneMargin: true, NormBound: 1, Looked: true, Adjacency: privacy.AddRemove}
+	for at := range 69 {
+		facts.Numeric = append(facts.Numeric, oracle.Numeric{At: at + 1})
+	}
+	for _, weights := range [][2]float64{{1, 0}, {1, 1}, {1. / 1024, 16}, {3, 3}, {16, 16}} {
+		q := oracle.Look{Cells: 2, Count: weights[0], Pairs: weights[1], Noise: mech.Gaussian{Sigma: 1}}
+		r, counts := lookedSum(tb, table([]row{{x, 1}}, 2, false), facts, q, 1)
+		if size, _ := sizeOf(counts, r.unit, 2).Float64(); size < 0.99*q.Bound(facts) || r.sens > 1.001*q.Bound(facts) {
+			tb.Errorf("weights %v: the longest row adds %v, the bound is %v, the sensitivity %v", weights, size, q.Bound(facts), r.sens)
+		}
+	}
+}
+
+// TestLookIsTheSameInAnyOrder: a first release is the same bit for bit, with its noise, in any order of rows, stored dense or sparse, and
+// for any number of workers.
+func TestLookIsTheSameInAnyOrder(t *testing.T) {
+	for _, classes := range []int{0, 2, 3} {
+		var want []float64
+		for k := range 6 {
+			rnd := rand.New(rand.NewPCG(79, 2))
+			tab, facts := lookedTable(rnd, 3*data.BlockRows+17, 12, classes, k%2 == 1)
+			if k > 1 {
+				order := rand.New(rand.NewPCG(79, uint64(k))).Perm(tab.Rows())
+				rows := make([]row, 0, len(order))
+				var memory []float32
+				for _, i := range order {
+					b := tab.Blocks[i/data.BlockRows]
+					rows = append(rows, row{slices.Clone(b.Dense(i%data.BlockRows, &memory)), b.Y[i%data.BlockRows]})
+				}
+				tab = table(rows, classes, k%2 == 1)
+			}
+			q := oracle.Look{Cells: max(2, classes), Count: 1, Pairs: 2, Noise: mech.Gaussian{Sigma: 0.5}}
+			cfg := lookedConfig(t, tab, facts, privacy.AddRemove)
+			cfg.Workers = 1 + k%3
+			if got := looked(t, cfg, q); want == nil {
+				want = slices.Clone(got)
+			} else if !slices.Equal(got, want) {
+				t.Errorf("%d classes, table %d has another first release", classes, k)
+			}
+		}
+	}
+}
+
+// TestLookFits: up to eight times the nominal rows no count of a first release leaves an int64, whatever the weights are.
+func TestLookFits(t *testing.T) {
+	for rows := 1; rows <= 1<<34; rows *= 2 {
+		for _, n := range []int{rows, rows + rows/2, 2*rows - 1} {
+			for _, norm := range []float64{1e-9, 1, 1.5, 1e9} {
+				c := scale{rowUnit: 0x1p-20 * math.Exp2(math.Ceil(math.Log2(norm)))} // as schema.RowRule has it
+				q := oracle.Look{Cells: 2, Count: 16, Pairs: 16}
+				most := 8 * float64(n) * q.Bound(oracle.Public{NormBound: norm}) / c.lookUnit(n)
+				if n < 1<<34 && most >= 1<<62 {
+					t.Fatalf("%d rows of norm %v: counts up to 2^%v", n, norm, math.Log2(most))
+				}
+			}
+		}
+	}
+}
+
+// TestLookNoise: the noise of each part of a first release has the standard deviation that is charged, under both relations. An estimate
+// from n draws has a relative sd of 1/√(2n), n being 40,000 of features and of products, and 398 of counts; 5 of them fail with probability 6e-7, and the seed is
+// fixed.
+func TestLookNoise(t *testing.T) {
+	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+		const dim, sigma, few = 101, 3, 50
+		facts := oracle.Public{Dim: dim, Rows: few, Classes: 2, OneMargin: true, NormBound: 1, Looked: true}
+		for at := range dim - 1 {
+			facts.Numeric = append(facts.Numeric, oracle.Numeric{At: at})
+		}
+		q := oracle.Look{Cells: 2, Count: 0.5, Pairs: 3, Noise: mech.Gaussian{Sigma: sigma}}
+		o := openOracle(t, lookedConfig(t, table(slices.Repeat([]row{{x: make([]float32, dim)}}, few), 2, false), facts, adj))
+		var square, draws [3]float64
+		for draws[1] < 40_000 {
+			b, err := o.Batch(t.Context(), sample.Full{}, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums, err := b.Look(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			width := len(sums) / 2
+			if sums[0] -= few; width != 1+dim+4950 { // rows of class 0
+				t.Fatalf("%d numbers", width)
+			}
+			for k, v := range sums {
+				part := 0
+				switch k %= width; {
+				case k > dim:
+					part = 2
+				case k > 0:
+					part = 1
+				}
+				if draws[part] < 40_000 {
+					square[part], draws[part] = square[part]+v*v, draws[part]+1
+				}
+			}
+		}
+		want := sigma * q.Bound(facts)
+		if adj == privacy.ReplaceOne {
+			want *= 2
+		}
+		for part, weight := range []float64{q.Count, 1, q.Pairs} {
+			got, limit := math.Sqrt(square[part]/draws[part]), 5/math.Sqrt(2*draws[part])
+			if math.Abs(got*weight/want-1) > limit+0x1p-10 {
+				t.Errorf("%v, part %d: standard deviation %v, want %v", adj, part, got, want/weight)
+			}
+		}
+	}
+}
+
+// TestLooksThatAreNone: first releases that a run does not answer, or that have no bound, are refused and cost nothing; so are runs that
+// say that they answer them, over rows of which that is not so.
+func TestLooksThatAreNone(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(79, 7))
+	good := oracle.Look{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 1}}
+	with := func(change func(q *oracle.Look)) oracle.Look { q := good; change(&q); return q }
+	run := func(classes int, change func(c *Config)) Config {
+		tab, facts := lookedTable(rnd, 40, 8, classes, false)
+		cfg := lookedConfig(t, tab, facts, privacy.AddRemove)
+		if change != nil {
+			change(&cfg)
+		}
+		return cfg
+	}
+	none := func(*oracle.Look) {}
+	for _, c := range []struct {
+		cfg    Config
+		change func(q *oracle.Look)
+		s      sample.Sampler
+		why    string
+	}{
+		{run(2, nil), none, sample.Poisson{Rate: 0.5}, "a first release is over all rows"},
+		{run(2, nil), none, sample.Allocation{Batches: 3}, "a first release is over all rows"},
+		{run(2, nil), func(q *oracle.Look) { q.Cells = 3 }, sample.Full{}, "has 3 cells; the label has 2 classes"},
+		{run(3, nil), none, sample.Full{}, "has 2 cells; the label has 3 classes"},
+		{run(0, nil), func(q *oracle.Look) { q.Cells = 65 }, sample.Full{}, "has 65 cells for a numeric label; choose at most 64"},
+		{run(0, nil), func(q *oracle.Look) { q.Cells = 1 }, sample.Full{}, "fewer than two cells"},
+		{run(0, func(c *Config) { c.Facts.LabelSpan = 0 }), none, sample.Full{}, "has no bounds"},
+		{run(2, nil), func(q *oracle.Look) { q.Count = 0 }, sample.Full{}, "the count of a first release has weight 0"},
+		{run(2, nil), func(q *oracle.Look) { q.Count = math.NaN() }, sample.Full{}, "the count of a first release has weight NaN"},
+		{run(2, nil), func(q *oracle.Look) { q.Count = 17 }, sample.Full{}, "has weight 17; choose a number"},
+		{run(2, nil), func(q *oracle.Look) { q.Pairs = -1 }, sample.Full{}, "the products of a first release have weight -1"},
+		{run(2, nil), func(q *oracle.Look) { q.Pairs = math.Inf(1) }, sample.Full{}, "have weight +Inf"},
+		{run(2, nil), func(q *oracle.Look) { q.Noise = nil }, sample.Full{}, "unknown noise"},
+		{run(2, nil), func(q *oracle.Look) { q.Noise = mech.Laplace{Scale: 1} }, sample.Full{}, "choose Gaussian noise"},
+		{run(2, nil), func(q *oracle.Look) { q.Noise = mech.Gaussian{} }, sample.Full{}, ""},
+		{run(2, func(c *Config) { c.Facts.Looked = false }), none, sample.Full{}, "this run has others"},
+	} {
+		q := good
+		c.change(&q)
+		meter := c.cfg.Meter.(*free)
+		if _, err := openOracle(t, c.cfg).Batch(t.Context(), c.s, q); err == nil || !strings.Contains(err.Error(), c.why) || meter.charges > 0 {
+			t.Errorf("%+v over %v: %v, want %q; %d charges", q, c.s, err, c.why, meter.charges)
+		}
+	}
+	// What was not charged is not answered.
+	b, err := openOracle(t, run(2, nil)).Batch(t.Context(), sample.Full{}, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Look(with(func(q *oracle.Look) { q.Pairs = 0 })); err != oracle.ErrNotCharged {
+		t.Errorf("another query than was charged: %v", err)
+	}
+	wide := oracle.Public{Dim: 3000, Classes: 2, OneMargin: true, Looked: true, Numeric: make([]oracle.Numeric, 2999)}
+	if err := good.Fits(wide); err == nil || !strings.Contains(err.Error(), "leave out the products") {
+		t.Errorf("more than 2²² numbers: %v", err)
+	}
+
+	for name, change := range map[string]func(c *Config){
+		"each row a record":    func(c *Config) { c.Facts.UnitRows = 3; c.Table = unitTable(c.Table, make([]int32, 40)) },
+		"of one owner":         func(c *Config) { c.Facts.Owners = 3 },
+		"have 9 features":      func(c *Config) { c.Facts.Dim, c.Model = 9, logistic(t, 9) },
+		"norms up to 1, the":   func(c *Config) { c.Facts.NormBound = 0.5 },
+		"does not follow":      func(c *Config) { c.Facts.Numeric = []oracle.Numeric{{At: 0, Bumps: 2}, {At: 2}} },
+		"and 1 bumps":          func(c *Config) { c.Facts.Numeric = []oracle.Numeric{{At: 0, Bumps: 1}} },
+		"features up to 8, an": func(c *Config) { c.Facts.Numeric = []oracle.Numeric{{At: 7}} }, // the intercept
+		"and 1 pairs those":    func(c *Config) { c.Facts.Slots = 1 },
+		"for linear models": func(c *Config) {
+			c.Model, _ = model.New("mlp", model.Options{Dim: 8, Classes: 2, NormBound: 1, Config: model.MLP{Layers: []string{"3 tanh"}}})
+			c.Facts.Dim = c.Model.Dim()
+		},
+	} {
+		cfg := run(2, change)
+		if err := cfg.checkLooked(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: an oracle opens", name)
+		}
+	}
+	coded := run(2, nil)
+	coded.Table.Short, coded.Facts.Short = &data.Short{}, true
+	if _, err := New(coded); err == nil || !strings.Contains(err.Error(), "float32 numbers") {
+		t.Errorf("rows of 16-bit numbers: %v", err)
+	}
+}
+
+// TestLookCosts: what is charged for a first release is the event of its noise, in the part of the table that the oracle has, and what is
+// charged is what the facts say without an oracle.
+func TestLookCosts(t *testing.T) {
+	tab, facts := lookedTable(rand.New(rand.NewPCG(79, 8)), 40, 8, 0, false)
+	for _, part := range []string{"", "train"} {
+		for law, want := range map[mech.Additive]privacy.Event{
+			mech.Gaussian{Sigma: 3}: privacy.Gaussian{Sigma: 3},
+			mech.None{}:             mech.None{}.Event(),
+		} {
+			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+				cfg := lookedConfig(t, tab, facts, adj)
+				cfg.Part, cfg.Facts.Presence = part, adj == privacy.ReplaceOne
+				q := oracle.Look{Cells: 5, Count: 1, Pairs: 1, Noise: law}
+				sums := looked(t, cfg, q)
+				journal := cfg.Journal.(*memo)
+				if want := privacy.InPart(part, want); len(journal.charged) != 1 || !privacy.Equal(journal.charged[0], want) ||
+					!privacy.Equal(privacy.InPart(part, cfg.Facts.Cost(sample.Full{}, []oracle.Query{q})), want) {
+					t.Errorf("charged %v, want %v", journal.charged, want)
+				}
+				if len(journal.released) != 1 || !slices.Equal(journal.released[0][0], sums) {
+					t.Errorf("the log has %v, the answer is %v", journal.released, sums)
+				}
+			}
+		}
+	}
 }

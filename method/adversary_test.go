@@ -119,6 +119,8 @@ func (a *adversary) Look(q oracle.Look) ([]float64, error) {
 	return make([]float64, q.Len(a.facts)), nil
 }
 
+func (a *adversary) Refine(_ context.Context, c oracle.Choice) error { return c.Check(a.facts) }
+
 func (a *adversary) Loss(oracle.Loss, []float64) (float64, error) { panic("not asked") }
 
 func (a *adversary) Margins(q oracle.Margins, _ []float64) ([]float64, error) {

@@ -87,6 +87,9 @@ func (o *Oracle) Batch(ctx context.Context, s sample.Sampler, pay ...oracle.Quer
 	return o, nil
 }
 
+// Refine implements oracle.Refiner. The problem stays as it is.
+func (o *Oracle) Refine(_ context.Context, c oracle.Choice) error { return c.Check(o.Facts) }
+
 // Grad implements oracle.Batch.
 func (o *Oracle) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	if err := o.take(q); err != nil {

@@ -22,9 +22,6 @@ type Refinement struct {
 // A Bumped is a numeric column: its line is feature At, followed by its bumps.
 type Bumped struct{ At, Bumps int }
 
-// bumpsOf are the bumps of either column of a pair.
-const bumpsOf = 5
-
 // Refine returns the table with its rows encoded so, in memory: as they would have been read, up to the rounding of
 // their numbers. A row has at most four numbers more for each pair. The tables share labels and units. The pass ends
 // with ctx.
@@ -107,7 +104,7 @@ func (f *refiner) block(b *Block) *Block {
 // row sets col and val to a refined row before the row rule.
 func (f *refiner) row(b *Block, i int) {
 	f.col, f.val, f.last, f.after = f.col[:0], f.val[:0], f.last[:0], f.after[:0]
-	end := f.First + len(f.Pairs)*bumpsOf*bumpsOf
+	end := f.First + len(f.Pairs)*schema.PairFeatures
 	take := func(j int32, v float32) {
 		switch {
 		case v == 0:
@@ -189,12 +186,12 @@ func (f *refiner) products(scale float64) {
 		if a != a || b != b {
 			continue
 		}
-		i, left, right := schema.Bumps(bumpsOf, a)
-		j, low, high := schema.Bumps(bumpsOf, b)
-		at := f.First + bumpsOf*(bumpsOf*n+i) + j
+		i, left, right := schema.Bumps(schema.PairBumps, a)
+		j, low, high := schema.Bumps(schema.PairBumps, b)
+		at := f.First + schema.PairBumps*(schema.PairBumps*n+i) + j
 		add(at, left*low)
 		add(at+1, left*high)
-		add(at+bumpsOf, right*low)
-		add(at+bumpsOf+1, right*high)
+		add(at+schema.PairBumps, right*low)
+		add(at+schema.PairBumps+1, right*high)
 	}
 }

@@ -94,6 +94,23 @@ func (q Look) Bound(p Public) float64 {
 	return p.NormBound * math.Sqrt(q.Count*q.Count+1+q.Pairs*q.Pairs/2) * (1 + 0x1p-48)
 }
 
+// Sensitivity is how far one record moves the sums, rounded up: Bound where it comes or goes. Two rows, of which one
+// replaces the other, have parts whose inner product is not below Count² − m of NormBound², m = 1 or, where Pairs² is
+// above 2, Pairs²/4 + 1/Pairs², and not below 0 in different cells: PROOFS.md#first-release.
+func (q Look) Sensitivity(p Public) float64 {
+	bound := q.Bound(p)
+	if p.Adjacency != privacy.ReplaceOne {
+		return bound
+	}
+	m, square := 1.0, q.Pairs*q.Pairs
+	if square > 2 {
+		m = square/4 + 1/square
+	}
+	count := q.Count - 0x1p-18 // it is truncated to a multiple of what rows are multiples of
+	opposed := max(0, m-count*count)
+	return math.Sqrt(2*(bound*bound+p.NormBound*p.NormBound*opposed)) * (1 + 0x1p-48)
+}
+
 // Features is how many features an encoded row of a linear model has, with the intercept.
 func (p Public) Features() int {
 	if p.Classes > 2 || p.Classes == 2 && !p.OneMargin {

@@ -254,6 +254,9 @@ func TestRefineRefuses(t *testing.T) {
 	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
 	o := openOracle(t, cfg)
 	before := o.local.table
+	if oracle.PairBumps != schema.PairBumps || oracle.PairFeatures != schema.PairFeatures {
+		t.Error("places of pairs are not as many features as a pair has")
+	}
 	refused := func(o *Oracle, c oracle.Choice, why string) {
 		t.Helper()
 		if err := o.Refine(t.Context(), c); err == nil || !strings.Contains(err.Error(), why) || o.local != nil && o.local.table != before {
@@ -412,7 +415,15 @@ func TestLookMoves(tb *testing.T) {
 		i := rnd.IntN(len(rows))
 		differ(privacy.AddRemove, rows, slices.Delete(slices.Clone(rows), i, i+1))
 		other := slices.Clone(rows)
-		other[i] = hostile()
+		if other[i] = hostile(); rnd.IntN(2) == 0 { // the same numbers, some with the other sign
+			other[i].x = slices.Clone(rows[i].x)
+			for j := range rnd.IntN(dim) + 1 {
+				other[i].x[j] *= -1
+			}
+		}
+		if rnd.IntN(2) == 0 {
+			other[i].y = rows[i].y
+		}
 		differ(privacy.ReplaceOne, rows, other)
 	})
 	tb.Logf("the largest part of a row is %.5f of the bound", most)
@@ -427,6 +438,30 @@ func TestLookMoves(tb *testing.T) {
 		r, counts := lookedSum(tb, table([]row{{x, 1}}, 2, false), facts, q, 1)
 		if size, _ := sizeOf(counts, r.unit, 2).Float64(); size < 0.99*q.Bound(facts) || r.sens > 1.001*q.Bound(facts) {
 			tb.Errorf("weights %v: the longest row adds %v, the bound is %v, the sensitivity %v", weights, size, q.Bound(facts), r.sens)
+		}
+	}
+	// Under replace-one the farthest of the same class is −x; with a heavy count it is a row of another class.
+	facts.Adjacency = privacy.ReplaceOne
+	one, minus := make([]float32, 70), make([]float32, 70)
+	one[5], minus[5] = 1, -1
+	for _, c := range []struct {
+		weights [2]float64
+		a, b    row
+		least   float64
+	}{
+		{[2]float64{1. / 1024, 0}, row{one, 1}, row{minus, 1}, 0.999},
+		{[2]float64{1, 1}, row{x, 1}, row{x, 0}, 0.99},
+		{[2]float64{1, 0}, row{one, 1}, row{minus, 1}, 0.999},
+		{[2]float64{16, 16}, row{x, 1}, row{x, 0}, 0.99},
+	} {
+		q := oracle.Look{Cells: 2, Count: c.weights[0], Pairs: c.weights[1], Noise: mech.Gaussian{Sigma: 1}}
+		r, a := lookedSum(tb, table([]row{c.a}, 2, false), facts, q, 1)
+		_, b := lookedSum(tb, table([]row{c.b}, 2, false), facts, q, 1)
+		for j := range a {
+			a[j] -= b[j]
+		}
+		if size, _ := sizeOf(a, r.unit, 2).Float64(); size < c.least*q.Sensitivity(facts) || size > q.Sensitivity(facts) {
+			tb.Errorf("weights %v: the rows are %v apart, the sensitivity is %v", c.weights, size, q.Sensitivity(facts))
 		}
 	}
 }
@@ -516,10 +551,8 @@ func TestLookNoise(t *testing.T) {
 				}
 			}
 		}
-		want := sigma * q.Bound(facts)
-		if adj == privacy.ReplaceOne {
-			want *= 2
-		}
+		facts.Adjacency = adj
+		want := sigma * q.Sensitivity(facts)
 		for part, weight := range []float64{q.Count, 1, q.Pairs} {
 			got, limit := math.Sqrt(square[part]/draws[part]), 5/math.Sqrt(2*draws[part])
 			if math.Abs(got*weight/want-1) > limit+0x1p-10 {

@@ -119,8 +119,7 @@ func (o *Oracle) margins(q oracle.Margins) release {
 	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts)}
 }
 
-// looks is the release of the sums of a first release: a record's part has a norm of at most q.Bound
-// (PROOFS.md#first-release).
+// looks is the release of the sums of a first release (PROOFS.md#first-release).
 func (o *Oracle) looks(q oracle.Look) (r release, err error) {
 	bound, n := q.Bound(o.cfg.Facts), q.Len(o.cfg.Facts)
 	r.unit = o.scale.lookUnit(o.cfg.Facts.Rows)
@@ -129,10 +128,10 @@ func (o *Oracle) looks(q oracle.Look) (r release, err error) {
 	}
 	r.grid = gridOf(r.unit, bound, n, 2)
 	r.shift = shiftOf(r.unit, r.grid)
-	if r.sens, err = clip.Sensitivity(bound, o.cfg.Facts.Adjacency); err != nil {
-		return r, err
+	if _, err := clip.Sensitivity(bound, o.cfg.Facts.Adjacency); err != nil {
+		return r, err // no adjacency
 	}
-	r.sens = mech.OnGrid(r.sens, r.grid, n, 2)
+	r.sens = mech.OnGrid(q.Sensitivity(o.cfg.Facts), r.grid, n, 2)
 	return r, nil
 }
 

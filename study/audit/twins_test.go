@@ -446,7 +446,8 @@ func bounds(q oracle.Query, facts oracle.Public) (presence, replacement float64,
 	case oracle.Grad:
 		return q.Clip.Bound(), 2 * q.Clip.Bound(), q.Clip.Norm()
 	case oracle.Look:
-		return q.Bound(facts), 2 * q.Bound(facts), 2
+		facts.Adjacency = privacy.ReplaceOne
+		return q.Bound(facts), q.Sensitivity(facts), 2
 	case oracle.Hess:
 		return q.Clip, math.Sqrt2 * q.Clip, 2
 	case oracle.Loss:

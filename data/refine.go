@@ -9,25 +9,35 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// A Refinement says how the rows of a table are encoded instead. All of it is public.
+// A Refinement says how the rows of a table are encoded instead. All of it is public. The last feature of a row is its
+// intercept.
 type Refinement struct {
-	Columns []Bumped // the numeric columns, in the order of their features
-	Lines   bool     // their bumps become 0
+	Columns []Curved // the numeric columns, in the order of their features
 	// Of each pair, the next features from First on become the products of bumps of two of the columns, which all precede
-	// them.
-	Pairs [][2]int
-	First int
+	// them. There are Places for so many pairs; those that no pair takes stay 0, or leave the table where Narrow.
+	Pairs  [][2]int
+	First  int
+	Places int
+	Narrow bool
 }
 
-// A Bumped is a numeric column: its line is feature At, followed by its bumps.
-type Bumped struct{ At, Bumps int }
+// A Curved is a numeric column: its line is feature At, and the Features after it are its bumps or waves.
+type Curved struct{ At, Features int }
+
+// dropped is how many features leave the table.
+func (r Refinement) dropped() int {
+	if !r.Narrow {
+		return 0
+	}
+	return schema.PairFeatures * (r.Places - len(r.Pairs))
+}
 
 // Refine returns the table with its rows encoded so, in memory: as they would have been read, up to the rounding of
 // their numbers. A row has at most four numbers more for each pair. The tables share labels and units. The pass ends
 // with ctx.
 func (t *Table) Refine(ctx context.Context, r Refinement, workers int) (*Table, error) {
 	out := *t
-	out.unmap, out.pages = nil, nil
+	out.unmap, out.pages, out.Dim = nil, nil, t.Dim-r.dropped()
 	out.Blocks = make([]*Block, len(t.Blocks))
 	rule := t.rule
 	if rule.bound == 0 { // a table that no schema made
@@ -74,16 +84,16 @@ type refiner struct {
 // block returns the refined rows of b.
 func (f *refiner) block(b *Block) *Block {
 	k := *b
-	k.Norm = f.memory.Floats(b.N)
+	k.Norm, k.Dim = f.memory.Floats(b.N), b.Dim-f.dropped()
 	if k.X = nil; b.Start == nil {
-		k.X = f.memory.Floats(b.N * b.Dim)
+		k.X = f.memory.Floats(b.N * k.Dim)
 	}
 	f.start, f.cols, f.vals = append(f.start[:0], 0), f.cols[:0], f.vals[:0]
 	for i := range b.N {
 		f.row(b, i)
 		k.Norm[i] = f.rule.apply(f.val)
 		if b.Start == nil {
-			x := k.X[i*b.Dim:][:b.Dim]
+			x := k.X[i*k.Dim:][:k.Dim]
 			for n, j := range f.col {
 				x[j] = float32(f.val[n])
 			}
@@ -104,14 +114,17 @@ func (f *refiner) block(b *Block) *Block {
 // row sets col and val to a refined row before the row rule.
 func (f *refiner) row(b *Block, i int) {
 	f.col, f.val, f.last, f.after = f.col[:0], f.val[:0], f.last[:0], f.after[:0]
-	end := f.First + len(f.Pairs)*schema.PairFeatures
+	end, one := f.First+f.Places*schema.PairFeatures, 1.0 // what the whole row was multiplied by, as its intercept was
 	take := func(j int32, v float32) {
 		switch {
 		case v == 0:
-		case len(f.Pairs) == 0 || int(j) < f.First:
+		case int(j) < f.First:
 			f.col, f.val = append(f.col, j), append(f.val, float64(v))
 		case int(j) >= end:
-			f.last, f.after = append(f.last, j), append(f.after, float64(v))
+			f.last, f.after = append(f.last, j-int32(f.dropped())), append(f.after, float64(v))
+		}
+		if int(j) == b.Dim-1 && v > 0 {
+			one = float64(v)
 		}
 	}
 	if b.Start == nil {
@@ -123,55 +136,33 @@ func (f *refiner) row(b *Block, i int) {
 			take(b.Col[k], b.Val[k])
 		}
 	}
-	scale := f.columns()
-	f.products(scale)
+	f.lines(one)
+	f.products(one)
 	f.col, f.val = append(f.col, f.last...), append(f.val, f.after...)
 	for k := range f.val {
-		f.val[k] /= scale
+		f.val[k] /= one
 	}
 }
 
-// columns sets line from the row, and leaves bumps out where that is asked. It returns what the whole row was
-// multiplied by: two bumps of an unscaled row sum to 1, and rounding toward zero makes their sum less, never more. It
-// is 1 where no column has a value, as such a row loses and gets nothing.
-func (f *refiner) columns() float64 {
-	scale, kept, k := 0.0, 0, 0
-	keep := func() {
-		f.col[kept], f.val[kept] = f.col[k], f.val[k]
-		kept++
-	}
+// lines sets line from the row, which was multiplied by one. A column without a value has no bumps or waves either, of
+// which one at least is not 0 otherwise.
+func (f *refiner) lines(one float64) {
+	k := 0
 	for c, column := range f.Columns {
 		for ; k < len(f.col) && int(f.col[k]) < column.At; k++ {
-			keep()
 		}
-		line, bumps := 0.0, 0.0
-		for ; k < len(f.col) && int(f.col[k]) <= column.At+column.Bumps; k++ {
-			isLine := int(f.col[k]) == column.At
-			if isLine {
+		line, curved := 0.0, false
+		for ; k < len(f.col) && int(f.col[k]) <= column.At+column.Features; k++ {
+			if int(f.col[k]) == column.At {
 				line = f.val[k]
 			} else {
-				bumps += f.val[k]
-			}
-			if isLine || !f.Lines {
-				keep()
+				curved = true
 			}
 		}
-		if f.line[c] = math.NaN(); bumps > 0 {
-			f.line[c] = line
+		if f.line[c] = math.NaN(); curved {
+			f.line[c] = max(-1, min(1, line/one))
 		}
-		scale = max(scale, bumps)
 	}
-	for ; k < len(f.col); k++ {
-		keep()
-	}
-	f.col, f.val = f.col[:kept], f.val[:kept]
-	if scale == 0 {
-		return 1
-	}
-	for c := range f.line {
-		f.line[c] = max(-1, min(1, f.line[c]/scale)) // NaN stays NaN
-	}
-	return scale
 }
 
 // products adds the features of pairs, multiplied by scale as the others are.

@@ -15,7 +15,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// refined is a table of numeric columns a, b and c with bumps and d without, before and after a refinement: the features
+// refined is a table of numeric columns a, b and c with bumps or waves and d without, before and after a refinement: the features
 // of the pairs are those of a column whose cells are empty. raw is each refined row before the row rule.
 type refined struct {
 	schema *schema.Schema
@@ -24,7 +24,7 @@ type refined struct {
 	raw    [][]float64
 }
 
-func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, lines bool, pairs [][2]int, n int) refined {
+func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, narrow bool, pairs [][2]int, n int) refined {
 	t.Helper()
 	text := header + "dataset: d\nformat: {missing: [\"?\"]}\ncolumns:\n"
 	offset := 0
@@ -35,13 +35,13 @@ func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, lines bool,
 	text += "  - {name: a, type: numeric, min: -1, max: 3, hats: 5}\n" +
 		"  - {name: b, type: numeric, min: 0, max: 99, hats: 8, transform: log1p, missing: zero}\n" +
 		"  - {name: g, type: categorical, levels: [u, v]}\n" +
-		"  - {name: c, type: numeric, min: -1, max: 1, hats: 2, missing: zero}\n" +
+		"  - {name: c, type: numeric, min: -1, max: 1, waves: 3, missing: zero}\n" +
 		"  - {name: d, type: numeric, min: 0, max: 1}\n" +
 		"  - {name: s, type: categorical, missing: zero, levels: [" + levels(50) + "]}\n" +
 		"  - {name: y, type: label, min: 0, max: 1}\n"
 	f := refined{schema: mustParse(t, text)}
-	f.r = Refinement{Lines: lines, Pairs: pairs, First: offset + 6 + 9 + 2 + 3 + 1,
-		Columns: []Bumped{{offset, 5}, {offset + 6, 8}, {offset + 17, 2}, {offset + 20, 0}}}
+	f.r = Refinement{Pairs: pairs, First: offset + 6 + 9 + 2 + 4 + 1, Places: 2, Narrow: narrow,
+		Columns: []Curved{{offset, 5}, {offset + 6, 8}, {offset + 17, 3}, {offset + 21, 0}}}
 	var csv strings.Builder
 	csv.WriteString(strings.Repeat("t,", offset/16) + "a,b,g,c,d,s,y\n")
 	for range n {
@@ -61,9 +61,14 @@ func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, lines bool,
 				continue
 			}
 			row[c.At] = line[k]
-			if !lines && c.Bumps > 0 {
-				j, left, right := schema.Bumps(c.Bumps, line[k])
+			switch k {
+			case 0, 1:
+				j, left, right := schema.Bumps(c.Features, line[k])
 				row[c.At+1+j], row[c.At+2+j] = left, right
+			case 2:
+				for j := range c.Features {
+					row[c.At+1+j] = schema.Wave(j, line[k])
+				}
 			}
 		}
 		for k, p := range pairs {
@@ -80,8 +85,9 @@ func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, lines bool,
 			return fmt.Sprint(cells[cell])
 		}
 		row[offset+15] = 1 // u
-		if f.schema.Intercept {
-			row[len(row)-1] = 1
+		row[len(row)-1] = 1
+		if narrow {
+			row = slices.Delete(row, f.r.First+25*len(pairs), f.r.First+50)
 		}
 		fmt.Fprintf(&csv, "%v,%s,u,%s,%v,?,%v\n", cells[0], text(1, 1), text(2, 3), cells[4], rnd.Float64())
 		f.raw = append(f.raw, row)
@@ -110,15 +116,15 @@ func bump(x float64, i int) float64 { return max(0, 1-math.Abs(2*(x+1)-float64(i
 func TestRefine(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(79, 3))
 	for _, header := range []string{"", "row_scaling: project\n", "row_norm: 3.3\n", "row_scaling: project\nrow_norm: 1.5\n",
-		"row_scaling: project\nrow_norm: 50\n", "norm: l1\n", "norm: l1\nrow_scaling: project\nrow_norm: 2.7\n", "intercept: false\n"} {
+		"row_scaling: project\nrow_norm: 50\n", "norm: l1\n", "norm: l1\nrow_scaling: project\nrow_norm: 2.7\n"} {
 		for _, sparse := range []bool{false, true} {
-			for _, lines := range []bool{false, true} {
+			for _, narrow := range []bool{false, true} {
 				for _, pairs := range [][][2]int{nil, {{0, 1}}, {{2, 0}, {1, 2}}} {
 					n := 120
 					if header == "" {
 						n = BlockRows + 77
 					}
-					f := newRefined(t, rnd, header, sparse, lines, pairs, n)
+					f := newRefined(t, rnd, header, sparse, narrow, pairs, n)
 					before := Subset([]*Table{f.table}, func(int) bool { return true }).Dense()
 					got, err := f.table.Refine(t.Context(), f.r, 3)
 					if err != nil {
@@ -135,7 +141,7 @@ func TestRefine(t *testing.T) {
 							rule.apply(want)
 							for j, x := range b.Dense(i, &memory) {
 								if math.Abs(float64(x)-want[j]) > 32*rule.unit {
-									t.Fatalf("%q, sparse %t, lines %t, pairs %v: feature %d of row %d is %v, want %v", header, sparse, lines, pairs, j, row, x, want[j])
+									t.Fatalf("%q, sparse %t, narrow %t, pairs %v: feature %d of row %d is %v, want %v", header, sparse, narrow, pairs, j, row, x, want[j])
 								}
 							}
 							if old := f.table.Blocks[k]; sparse && int(b.Start[i+1]-b.Start[i]) > int(old.Start[i+1]-old.Start[i])+4*len(pairs) {
@@ -202,7 +208,7 @@ func TestRefineKeepsTheBound(t *testing.T) {
 			}
 		}
 		tab.Blocks = []*Block{b}
-		r := Refinement{Columns: []Bumped{{0, 3}, {4, 0}, {5, 2}, {9, 5}}, Lines: rapid.Bool().Draw(t, "lines"), First: 19}
+		r := Refinement{Columns: []Curved{{0, 3}, {4, 0}, {5, 2}, {9, 5}}, First: 19, Places: 2, Narrow: rapid.Bool().Draw(t, "narrow")}
 		if rapid.Bool().Draw(t, "pairs") {
 			r.Pairs = [][2]int{{0, 2}, {3, 0}}
 		}

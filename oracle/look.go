@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Look asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
@@ -119,15 +120,9 @@ func (p Public) Features() int {
 	return p.Dim
 }
 
-// PairFeatures are the features of a pair: the products of PairBumps bumps of either column.
-const (
-	PairBumps    = 5
-	PairFeatures = PairBumps * PairBumps
-)
-
 // FirstSlot is the feature, counted from 0, at which the places of pairs begin: they are the last before the intercept.
 func (p Public) FirstSlot() int {
-	first := p.Features() - PairFeatures*p.Slots
+	first := p.Features() - schema.PairFeatures*p.Slots
 	if p.Intercept > 0 {
 		first--
 	}
@@ -136,8 +131,7 @@ func (p Public) FirstSlot() int {
 
 // A Choice says how rows are encoded from now on. It is a function of releases and public numbers.
 type Choice struct {
-	Lines bool     `json:"lines,omitempty"` // without bumps
-	Pairs [][2]int `json:"pairs,omitempty"` // of columns in Public.Numeric, each of which fills the next of the Slots
+	Pairs [][2]int // of columns in Public.Numeric, each of which fills the next of the Slots
 }
 
 // Check says whether the rows of a run can be encoded so.
@@ -150,8 +144,8 @@ func (c Choice) Check(p Public) error {
 	}
 	for k, pair := range c.Pairs {
 		for _, i := range pair {
-			if i < 0 || i >= len(p.Numeric) || p.Numeric[i].Bumps == 0 {
-				return fmt.Errorf("oracle: pair %d is of column %d; choose one of the %d numeric columns that has bumps", k, i, len(p.Numeric))
+			if i < 0 || i >= len(p.Numeric) || p.Numeric[i].Features() == 0 {
+				return fmt.Errorf("oracle: pair %d is of column %d; choose one of the %d numeric columns that have bumps or waves", k, i, len(p.Numeric))
 			}
 		}
 		if pair[0] == pair[1] || slices.ContainsFunc(c.Pairs[:k], func(o [2]int) bool {
@@ -165,7 +159,7 @@ func (c Choice) Check(p Public) error {
 
 // A Refiner is an Oracle that can change the encoding of its rows, once. From then on every answer is about the refined
 // rows. Their bumps are 0 where the choice is of lines. Place k holds, for the k-th chosen pair, the products of
-// PairBumps bumps of either column, the first column's first bump first. Then the row is brought within NormBound as
+// schema.PairBumps bumps of either column, the first column's first bump first. Then the row is brought within NormBound as
 // the schema has it. This costs nothing: the choice depends on releases alone, and no bound changes
 // (oracle/private/PROOFS.md#refine).
 type Refiner interface {

@@ -42,7 +42,7 @@ type Public struct {
 	Shifted bool `json:"shifted,omitempty"`
 	// Looked says that Look is answered (ADR 79); false in runs written before.
 	Looked bool `json:"looked,omitempty"`
-	// Slots is for how many pairs of Numeric columns a row has places of PairFeatures each: its last features before the
+	// Slots is for how many pairs of Numeric columns a row has places of schema.PairFeatures each: its last features before the
 	// intercept, all 0 until Refine.
 	Slots int `json:"slots,omitempty"`
 	// Owners, where it is not 0, is how many owners of a network add up their sums so that only the total can be read,
@@ -88,6 +88,9 @@ type Public struct {
 // A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it are its
 // bumps, or the Waves features its waves.
 type Numeric struct{ At, Bumps, Waves int }
+
+// Features are those beside the line.
+func (n Numeric) Features() int { return n.Bumps + n.Waves }
 
 // Counted is what Rows counts, in the plural.
 func (p Public) Counted() string {

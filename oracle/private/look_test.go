@@ -199,17 +199,16 @@ func refinedConfig(t testing.TB, n int, adj privacy.Adjacency, sparse bool) Conf
 // any number of workers; they stay so.
 func TestRefinedAnswers(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
-		for _, c := range []oracle.Choice{{}, {Lines: true}, {Pairs: [][2]int{{1, 0}}}, {Lines: true, Pairs: [][2]int{{0, 1}}}} {
+		for _, c := range []oracle.Choice{{}, {Pairs: [][2]int{{1, 0}}}, {Pairs: [][2]int{{0, 1}}}} {
 			cfg := refinedConfig(t, 2600, privacy.AddRemove, sparse)
 			cfg.Workers = 3
-			r := data.Refinement{Lines: c.Lines, Pairs: c.Pairs, First: 10, Columns: []data.Bumped{{At: 0, Bumps: 5}, {At: 6, Bumps: 3}}}
-			tab, err := cfg.Table.Refine(t.Context(), r, 1)
+			tab, err := cfg.Table.Refine(t.Context(), Refinement(cfg.Facts, c), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			other := cfg
 			other.Table, other.Workers, other.Streams = tab, 1, noise.SeededStreams(1)
-			if !c.Lines && c.Pairs == nil {
+			if c.Pairs == nil {
 				other.Table = cfg.Table
 			}
 			was := cfg
@@ -254,9 +253,6 @@ func TestRefineRefuses(t *testing.T) {
 	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
 	o := openOracle(t, cfg)
 	before := o.local.table
-	if oracle.PairBumps != schema.PairBumps || oracle.PairFeatures != schema.PairFeatures {
-		t.Error("places of pairs are not as many features as a pair has")
-	}
 	refused := func(o *Oracle, c oracle.Choice, why string) {
 		t.Helper()
 		if err := o.Refine(t.Context(), c); err == nil || !strings.Contains(err.Error(), why) || o.local != nil && o.local.table != before {
@@ -284,15 +280,15 @@ func TestRefineRefuses(t *testing.T) {
 	if _, err := b.Look(q); err != nil {
 		t.Fatal(err)
 	}
-	refused(o, oracle.Choice{Lines: true}, "were charged and not asked")
+	refused(o, oracle.Choice{Pairs: [][2]int{{0, 1}}}, "were charged and not asked")
 	if _, err := b.Grad(grad, make([]float64, cfg.Facts.Dim)); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err != nil {
+	if err := o.Refine(t.Context(), oracle.Choice{Pairs: [][2]int{{0, 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	before = o.local.table
-	refused(o, oracle.Choice{Lines: true}, "refined once")
+	refused(o, oracle.Choice{Pairs: [][2]int{{0, 1}}}, "refined once")
 	if meter.charges != 1 || len(journal.charged) != 1 || len(journal.released) != 1 {
 		t.Errorf("%d charges, the log has %v", meter.charges, journal.charged)
 	}
@@ -300,7 +296,7 @@ func TestRefineRefuses(t *testing.T) {
 	plain.Facts.Looked = false
 	o = openOracle(t, plain)
 	before = o.local.table
-	refused(o, oracle.Choice{Lines: true}, "for runs with a first release")
+	refused(o, oracle.Choice{Pairs: [][2]int{{0, 1}}}, "for runs with a first release")
 	elsewhere := cfg
 	local, err := NewLocal(cfg.Table, cfg.Model, cfg.Facts, 1)
 	if err != nil {
@@ -309,7 +305,7 @@ func TestRefineRefuses(t *testing.T) {
 	t.Cleanup(local.Close)
 	elsewhere.Table = &data.Table{Dim: cfg.Table.Dim, Classes: 2, NormBound: 1, Unit: testUnit, Labeled: true}
 	elsewhere.Summer = &diary{Summer: local, adj: privacy.AddRemove}
-	refused(openOracle(t, elsewhere), oracle.Choice{Lines: true}, oracle.ErrNotRefined.Error())
+	refused(openOracle(t, elsewhere), oracle.Choice{Pairs: [][2]int{{0, 1}}}, oracle.ErrNotRefined.Error())
 }
 
 // lookedSum is the exact sum of a first release over a table, in units, with the release that it gets.

@@ -32,19 +32,22 @@ func (o *Oracle) Refine(ctx context.Context, c oracle.Choice) error {
 
 // Refine encodes the rows as the choice says: the next sums are over those.
 func (s *Local) Refine(ctx context.Context, c oracle.Choice) error {
-	r := data.Refinement{Lines: c.Lines, Pairs: c.Pairs, First: s.facts.FirstSlot()}
-	changes := len(c.Pairs) > 0
-	for _, n := range s.facts.Numeric {
-		r.Columns = append(r.Columns, data.Bumped{At: n.At, Bumps: n.Bumps})
-		changes = changes || c.Lines && n.Bumps > 0
-	}
-	if !changes {
+	if len(c.Pairs) == 0 {
 		return nil
 	}
-	t, err := s.table.Refine(ctx, r, len(s.workers))
+	t, err := s.table.Refine(ctx, Refinement(s.facts, c), len(s.workers))
 	if err != nil {
 		return err
 	}
 	s.table, s.copier, s.apart = t, data.NewCopier(t), nil
 	return nil
+}
+
+// Refinement is what a choice says to a table.
+func Refinement(p oracle.Public, c oracle.Choice) data.Refinement {
+	r := data.Refinement{Pairs: c.Pairs, First: p.FirstSlot(), Places: p.Slots}
+	for _, n := range p.Numeric {
+		r.Columns = append(r.Columns, data.Curved{At: n.At, Features: n.Features()})
+	}
+	return r
 }

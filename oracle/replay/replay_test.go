@@ -32,7 +32,7 @@ func (n *next) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.B
 // TestFirstRelease: a first release comes from the record, of as many numbers as it has. A choice is checked as the private oracle
 // checks it, and the oracle that follows is told once, before its first batch.
 func TestFirstRelease(t *testing.T) {
-	facts := oracle.Public{Dim: 9, Rows: 50, Classes: 2, OneMargin: true, NormBound: 1, Looked: true,
+	facts := oracle.Public{Dim: 9 + 25, Rows: 50, Classes: 2, OneMargin: true, NormBound: 1, Looked: true, Slots: 1,
 		Numeric: []oracle.Numeric{{At: 0, Bumps: 2}, {At: 3, Bumps: 2}, {At: 6, Bumps: 2}}}
 	q := oracle.Look{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 2}}
 	record := func(n int) func() (replay.Released, error) {
@@ -40,22 +40,22 @@ func TestFirstRelease(t *testing.T) {
 		sums[n-1] = 7
 		return replay.Each([]replay.Released{{Event: facts.Cost(sample.Full{}, []oracle.Query{q}), Answers: [][]float64{sums}}})
 	}
-	then := &next{}
-	o := &replay.Oracle{Facts: facts, Next: record(2 * (1 + 9 + 3)), Then: then}
+	chosen, then := oracle.Choice{Pairs: [][2]int{{0, 1}}}, &next{}
+	o := &replay.Oracle{Facts: facts, Next: record(2 * (1 + 34 + 3)), Then: then}
 	b, err := o.Batch(t.Context(), sample.Full{}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sums, err := b.Look(q); err != nil || len(sums) != 26 || sums[25] != 7 {
+	if sums, err := b.Look(q); err != nil || len(sums) != 76 || sums[75] != 7 {
 		t.Fatalf("%v, %v", sums, err)
 	}
-	if err := o.Refine(t.Context(), oracle.Choice{Pairs: [][2]int{{0, 1}}}); err == nil || !strings.Contains(err.Error(), "places for 0") {
-		t.Errorf("pairs without places: %v", err)
+	if err := o.Refine(t.Context(), oracle.Choice{Pairs: [][2]int{{0, 1}, {1, 2}}}); err == nil || !strings.Contains(err.Error(), "places for 1") {
+		t.Errorf("more pairs than places: %v", err)
 	}
-	if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err != nil {
+	if err := o.Refine(t.Context(), chosen); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err == nil || !strings.Contains(err.Error(), "refined once") {
+	if err := o.Refine(t.Context(), chosen); err == nil || !strings.Contains(err.Error(), "refined once") {
 		t.Errorf("a second choice: %v", err)
 	}
 	then.fail = errors.New("disk full")
@@ -68,11 +68,11 @@ func TestFirstRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(then.told) != 1 || !then.told[0].Lines {
+	if len(then.told) != 1 || !slices.Equal(then.told[0].Pairs, chosen.Pairs) {
 		t.Errorf("told %v", then.told)
 	}
 
-	for _, n := range []int{25, 27} {
+	for _, n := range []int{75, 77} {
 		o := &replay.Oracle{Facts: facts, Next: record(n)}
 		b, err := o.Batch(t.Context(), sample.Full{}, q)
 		if err != nil {
@@ -87,7 +87,7 @@ func TestFirstRelease(t *testing.T) {
 	o = &replay.Oracle{Facts: facts, Next: replay.Each(nil), Then: then}
 	for k := range 3 {
 		if k == 1 {
-			if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err != nil {
+			if err := o.Refine(t.Context(), chosen); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestFirstRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.EqualFunc(then.told, []oracle.Choice{{Lines: true}}, func(a, b oracle.Choice) bool { return a.Lines == b.Lines }) {
+	if !slices.EqualFunc(then.told, []oracle.Choice{chosen}, func(a, b oracle.Choice) bool { return slices.Equal(a.Pairs, b.Pairs) }) {
 		t.Errorf("told %v", then.told)
 	}
 }

@@ -118,6 +118,9 @@ func newEncoder(s *schema.Schema) *encoder {
 		e.cols = append(e.cols, k)
 	}
 	for first, p := range s.PairPlaces() {
+		if p.Open() {
+			continue
+		}
 		at := func(name string) int {
 			return slices.IndexFunc(e.cols, func(k encColumn) bool { return k.name == name })
 		}

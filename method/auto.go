@@ -58,7 +58,8 @@ type Auto struct {
 
 	SmoothBumps bool `yaml:"-" json:"smooth_bumps,omitempty"` // a run's output goes through Smooth
 
-	LastNoise float64 `yaml:"-" json:"last_noise,omitempty"` // noise multiplier of the last release; 0: there is none
+	FirstNoise float64 `yaml:"-" json:"first_noise,omitempty"` // noise multiplier of the first release; 0: there is none
+	LastNoise  float64 `yaml:"-" json:"last_noise,omitempty"`  // noise multiplier of the last release; 0: there is none
 
 	CenterNoise   float64 `yaml:"-" json:"center_noise,omitempty"`   // noise multiplier of the mean row
 	FallbackNoise float64 `yaml:"-" json:"fallback_noise,omitempty"` // noise multiplier of a count of wrong answers
@@ -210,6 +211,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		if err != nil {
 			return nil, err
 		}
+		c.setFirst(pub, single, delta)
 		c.setCenter(pub, single, delta)
 		c.foresee(pub, obj, one)
 		if c.setLast(pub, single, delta); c.LastNoise == 0 {
@@ -220,7 +222,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			one /= math.Sqrt(left)
 		}
 		c.weigh(one)
-		if c.LabelNoise > 0 && c.given.Gradient.Clip == 0 && c.given.Rate == 0 && c.given.Momentum == 0 {
+		if (c.LabelNoise > 0 || c.FirstNoise > 0 && c.quad) && c.given.Gradient.Clip == 0 && c.given.Rate == 0 && c.given.Momentum == 0 {
 			c.Raise = autoRaise * c.row / math.Sqrt(c.nu*math.Sqrt(c.dim))
 		}
 		c.walk(pub)
@@ -239,7 +241,10 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 // left is what the gradients have of the budget.
 func (c *autoChoice) left() float64 {
 	left := 1.0
-	if c.Center == CenterMean {
+	if c.FirstNoise > 0 {
+		left -= firstShare
+	}
+	if c.CenterNoise > 0 {
 		left -= centerShare
 	}
 	if c.Fallback == FallbackClass {
@@ -383,10 +388,13 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 		return m.statistics().plan(pub)
 	}
 	var p privacy.Composed
+	if m.FirstNoise > 0 {
+		p = append(p, m.firstCost(pub))
+	}
 	if m.LabelNoise > 0 {
 		p = append(p, labelCost(pub, m.LabelNoise))
 	}
-	if m.Center == CenterMean {
+	if m.CenterNoise > 0 {
 		p = append(p, centerCost(pub, m.CenterNoise))
 	}
 	p = append(p, m.p1().plan(pub))
@@ -410,6 +418,9 @@ func (m Auto) MostNumbers(pub oracle.Public) int {
 	if m.Solve == SolveStatistics {
 		return MostNumbers(m.statistics(), pub)
 	}
+	if m.FirstNoise > 0 {
+		return max(pub.Dim, m.firstQuery(pub).Len(pub))
+	}
 	return pub.Dim
 }
 
@@ -420,21 +431,12 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		return m.statistics().Run(ctx, o, obj)
 	}
 	return Loop(func(yield func(Step) bool) (Step, error) {
-		pub, shift := o.Public(), m.Shift
-		if m.LabelNoise > 0 {
-			var err error
-			if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
-				return Step{W: make([]float64, pub.Dim), Shift: startOf(pub)}, err
-			}
-			m = m.skewed(pub, shift)
+		pub := o.Public()
+		o, shift, center, pairs, err := m.ask(ctx, o)
+		if err != nil {
+			return Step{W: make([]float64, pub.Dim), Shift: shift}, err
 		}
-		var center []float64
-		if m.Center == CenterMean {
-			var err error
-			if center, err = m.askCenter(ctx, o); err != nil {
-				return Step{W: make([]float64, pub.Dim), Shift: shift}, err
-			}
-		}
+		m := m.skewed(pub, shift)
 		long := m // as it was chosen for rows of norm R
 		if center != nil {
 			m, _ = m.around(pub, obj, center)
@@ -459,9 +461,36 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		case err != nil || !goes:
 			return st, err
 		case m.LastNoise > 0:
-			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), st)
+			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pairs, st)
 			return st, err
 		}
 		return m.orClass(ctx, o, output.W(), st)
 	})
+}
+
+// ask asks for what comes before the gradients: where predictions begin, what rows are taken relative to, and how many
+// pairs of columns they have features for.
+func (m Auto) ask(ctx context.Context, o oracle.Oracle) (with oracle.Oracle, shift float64, center []float64, pairs int,
+	err error) {
+	pub := o.Public()
+	if m.FirstNoise > 0 {
+		var f *first
+		if f, o, pairs, err = m.begin(ctx, o); err != nil {
+			return o, startOf(pub), nil, 0, err
+		}
+		if m.Center == CenterMean {
+			center = f.center(pairs)
+		}
+		return o, f.label, center, pairs, nil
+	}
+	shift = m.Shift
+	if m.LabelNoise > 0 {
+		if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
+			return o, startOf(pub), nil, 0, err
+		}
+	}
+	if m.Center == CenterMean {
+		center, err = m.askCenter(ctx, o)
+	}
+	return o, shift, center, 0, err
 }

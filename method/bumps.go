@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/schema"
 )
 
 // Bumps says what each numeric column gets beside its linear feature where the schema names no encoding, and why: how
@@ -85,11 +86,11 @@ func (m Auto) Noise(pub oracle.Public, terms Terms) (float64, error) {
 	return nu * math.Sqrt(perClass(pub)), err
 }
 
-// perClass is the number of parameters of one class.
+// perClass is the number of parameters of one class, without those of places of pairs, which rows need not have.
 func perClass(pub oracle.Public) float64 {
-	d := math.Max(1, float64(pub.Dim))
+	d := float64(pub.Dim)
 	if pub.Classes > 2 {
-		d = math.Max(1, d/float64(pub.Classes))
+		d /= float64(pub.Classes)
 	}
-	return d
+	return math.Max(1, d-float64(pub.Slots*schema.PairFeatures))
 }

@@ -113,11 +113,16 @@ func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	}
 	noise := one / math.Sqrt(centerShare)
 	c.long = noise * math.Sqrt(float64(pub.Dim)) // over the bound on a row
+	if c.FirstNoise > 0 {
+		c.long = c.firstLength(pub)
+	}
 	if c.Center == "" && pub.Classes == 2 && c.given.Gradient.Noise == 0 && c.long <= autoCenter {
 		c.Center = CenterMean
 	}
 	if c.Center == CenterMean {
 		c.Shorter = c.given.Rate == 0 && c.given.Gradient.Clip == 0
-		c.CenterNoise = noise * float64(pub.Rows) / delta
+		if c.FirstNoise == 0 {
+			c.CenterNoise = noise * float64(pub.Rows) / delta
+		}
 	}
 }

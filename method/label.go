@@ -74,7 +74,7 @@ func startOf(pub oracle.Public) float64 {
 // setLabel asks for the mean label where its noise is short. one is the noise of a mean gradient of clip norm 1 that
 // takes the whole budget, delta that norm's sensitivity.
 func (c *autoChoice) setLabel(pub oracle.Public, one, delta float64) {
-	if !pub.Shifted || c.Gradient.Batch != 0 {
+	if !pub.Shifted || c.Gradient.Batch != 0 || c.FirstNoise > 0 {
 		return
 	}
 	noise := one * float64(pub.Rows) / delta / math.Sqrt(labelShare)

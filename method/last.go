@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
 )
 
 // What ends a run of classes.
@@ -85,7 +86,7 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 // was chosen, for rows that are not centered. nil: the run diverged, or it stands where it began, and its output is the
 // model.
 func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor, w []float64,
-	st Step) (*Made, error) {
+	pairs int, st Step) (*Made, error) {
 	pub, q := o.Public(), m.lastQuery()
 	m.Smooth(w, pub, obj, st)
 	size := floats.Dot(w, w)
@@ -96,7 +97,8 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if st.Center != nil {
 		m, _ = m.around(pub, obj, st.Center)
 	}
-	expected := 1 - math.Min(1, float64(len(w))*m.NoiseVariance(pub, obj.convex())/size)/2
+	used := len(w) - pub.Margins()*schema.PairFeatures*(pub.Slots-pairs)
+	expected := 1 - math.Min(1, float64(used)*m.NoiseVariance(pub, obj.convex())/size)/2
 	if factor != nil {
 		expected = factor.Of(w)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/schema"
 )
 
 // keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
@@ -166,7 +167,8 @@ type ending struct {
 	outcome string
 	class   string             // that the output predicts for every row; "": it tells rows apart
 	claim   *secondorder.Claim // of a converged run
-	w       []float64          // the parameters, and what the walk knows of their margins
+	choice  oracle.Choice      // of the encoding of rows
+	w       []float64          // the parameters of rows so encoded, and what the walk knows of their margins
 	margins margins
 	answers [][]float64 // of the score on what is held out; nil: there is none
 }
@@ -179,7 +181,8 @@ func (e ending) finite() bool { return Finite(e.w...) && Finite(e.margins.offset
 func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) error) (e ending, err error) {
 	e.outcome = method.Running.String()
 	var st method.Step
-	for st, err = range w.steps(ctx, o) {
+	chooser := &chooser{Oracle: o}
+	for st, err = range w.steps(ctx, chooser) {
 		if err == nil && see != nil {
 			err = see(st)
 		}
@@ -197,9 +200,36 @@ func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) 
 	if err != nil && !errors.Is(err, replay.ErrEnd) {
 		return e, err
 	}
-	e.w, e.class = w.output(), w.fallback()
+	e.w, e.class, e.choice = w.output(), w.fallback(), chooser.choice
 	e.margins = w.margins(e.w)
+	e.w = narrow(e.w, w.job.Facts, len(e.choice.Pairs))
 	return e, err
+}
+
+// A chooser notes the choice that a method makes of the encoding of rows.
+type chooser struct {
+	oracle.Oracle
+	choice oracle.Choice
+}
+
+// Refine implements oracle.Refiner.
+func (c *chooser) Refine(ctx context.Context, choice oracle.Choice) error {
+	c.choice = choice
+	return oracle.Refine(ctx, c.Oracle, choice)
+}
+
+// narrow is w without the parameters of places that no pair takes.
+func narrow(w []float64, facts oracle.Public, pairs int) []float64 {
+	if facts.Slots == 0 {
+		return w
+	}
+	var out []float64
+	from := facts.FirstSlot()
+	for row := range slices.Chunk(w, facts.Features()) {
+		out = append(out, row[:from+pairs*schema.PairFeatures]...)
+		out = append(out, row[from+facts.Slots*schema.PairFeatures:]...)
+	}
+	return out
 }
 
 // result is what run.json says of a run that ended so, after so many charges.
@@ -225,7 +255,11 @@ func given(r, of *runlog.Result) {
 
 // file is the model file of a run that ended so.
 func (j *Job) file(e ending, g Guarantee) (*model.File, error) {
-	file, err := j.File(e.w, g)
+	with, err := j.chosen(e.choice)
+	if err != nil {
+		return nil, err
+	}
+	file, err := with.File(e.w, g)
 	if err == nil {
 		e.margins.describe(file)
 	}

@@ -293,9 +293,12 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 	if err != nil {
 		return nil, err
 	}
-	facts := j.Facts
+	held, facts, err := j.encoded(ctx, s.held, end.choice)
+	if err != nil {
+		return nil, err
+	}
 	facts.Rows, facts.Centered, facts.Shifted, facts.LabelMin = j.Held.Rows, false, false, 0
-	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: s.held, Part: j.Held.Part(), Meter: meter, Streams: j.Streams(),
+	t := Trainer{Job: &Job{Model: m, Facts: facts}, Table: held, Part: j.Held.Part(), Meter: meter, Streams: j.Streams(),
 		Journal: s.writer, First: batch, Workers: s.workers()}
 	var answers [][]float64
 	err = t.over(func(o *private.Oracle) error {
@@ -303,6 +306,18 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 		return err
 	})
 	return answers, err
+}
+
+// encoded are rows that the job's model was not trained on, encoded as its run chose, and their facts.
+func (j *Job) encoded(ctx context.Context, t *data.Table, c oracle.Choice) (*data.Table, oracle.Public, error) {
+	with, err := j.chosen(c)
+	if err != nil || with == j {
+		return t, j.Facts, err
+	}
+	r := private.Refinement(j.Facts, c)
+	r.Narrow = true
+	t, err = t.Refine(ctx, r, 1)
+	return t, with.Facts, err
 }
 
 // privateFigures are what the answers to the score say; nil of a run that has none.

@@ -87,6 +87,10 @@ func prepare(spec *Spec) (*Job, error) {
 	if bumps.Waves > 0 {
 		encoded = schema.WithWaves(bumps.Waves)
 	}
+	encoded, why, err := spec.places(encoded)
+	if err != nil {
+		return nil, err
+	}
 	j, err := PrepareOn(spec, encoded)
 	if err != nil {
 		return nil, err
@@ -94,6 +98,9 @@ func prepare(spec *Spec) (*Job, error) {
 	j.Columns = columns
 	if free > 0 {
 		j.Encoding = fmt.Sprintf("numeric columns that name none: %d; %s", free, bumps.Why)
+	}
+	if why != "" {
+		j.Encoding = strings.TrimPrefix(j.Encoding+"; "+why, "; ")
 	}
 	if len(schema.Pairs) > 0 {
 		j.Encoding = strings.TrimPrefix(j.Encoding+"; pairs of columns: "+schema.PairNames(), "; ")
@@ -201,6 +208,36 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 		return method.Bumps{Why: "no bumps"}, nil // the method refuses for the same reason, and says which field
 	}
 	return b, nil
+}
+
+// places is the schema with places for pairs that a run of method auto chooses, where neither spec nor schema names any,
+// and why.
+func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, err error) {
+	auto, chooses := s.Method.(method.Auto)
+	if !chooses || s.Has("pairs") || len(encoded.Pairs) > 0 || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) {
+		return encoded, "", nil
+	}
+	j, err := PrepareModel(s, encoded)
+	if err != nil {
+		return nil, "", err
+	}
+	n, why := auto.Places(j.Facts, j.Objective, s.terms(j.Accountant))
+	return encoded.WithPlaces(n), why, nil
+}
+
+// chosen is the job under the encoding that its run chose, without open places.
+func (j *Job) chosen(c oracle.Choice) (*Job, error) {
+	if j.Facts.Slots == 0 {
+		return j, nil
+	}
+	var pairs []schema.Pair
+	names := j.Schema.Curved()
+	for _, p := range c.Pairs {
+		pairs = append(pairs, schema.Pair{A: names[p[0]], B: names[p[1]]})
+	}
+	with := *j
+	with.Schema = j.Schema.WithPairs(pairs...)
+	return &with, with.setModel()
 }
 
 // paired is the schema with the pairs that the spec asks for; full is the schema with all columns.
@@ -472,6 +509,9 @@ func (j *Job) setFacts() {
 	j.Facts.Centered = f.Centered && schema.Image == nil && !spec.Uncentered
 	if b := schema.LabelBounds(); b != nil && f.Shifted && !spec.Uncentered {
 		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min
+	}
+	if n := schema.Open(); n > 0 {
+		j.Facts.Looked, j.Facts.Slots = true, n
 	}
 	j.Facts.LabelScale = schema.Label().Scale
 	for first, c := range schema.Places() {

@@ -264,6 +264,9 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 		if err != nil {
 			return nil, err
 		}
+		if s.test, _, err = j.encoded(ctx, s.test, end.choice); err != nil {
+			return nil, err
+		}
 		w := file.Weights()
 		r.Test = Score(m, w, s.test, j.Schema.ClassNames(), file.Threshold)
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown

@@ -305,7 +305,7 @@ func (v *Verification) replay(ctx context.Context) error {
 		v.Say("replay", all && v.near(worst),
 			"%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, end.steps, len(file.W), runlog.ModelFile, worst)
-		v.promise(file, v.nearMargins(end.margins, file))
+		v.promise(file, ending{choice: end.choice, margins: v.nearMargins(end.margins, file)})
 	}
 	v.claim(end.claim)
 	return v.wrote(end)
@@ -338,8 +338,8 @@ func (v *Verification) afterLog() (account.Meter, oracle.Oracle, error) {
 	return meter, spent{v.Job, meter, v.givenUp}, err
 }
 
-// promise: the model file claims this run's guarantee, and says that of its margins.
-func (v *Verification) promise(file *model.File, margins margins) {
+// promise: the model file claims this run's guarantee, and says what the end of a run says of rows and margins.
+func (v *Verification) promise(file *model.File, end ending) {
 	i := v.Info
 	var g Guarantee
 	found := *file
@@ -351,10 +351,10 @@ func (v *Verification) promise(file *model.File, margins margins) {
 	if g.GDP == nil { // likewise
 		claims.GDP = nil
 	}
-	want, fileErr := v.Job.File(file.W, claims)
+	end.w = file.W
+	want, fileErr := v.Job.file(end, claims)
 	if err = errors.Join(err, fileErr); err == nil {
 		want.Created, want.Lab = file.Created, i.Lab
-		margins.describe(want)
 	}
 	if err == nil {
 		found.Guarantee, err = json.Marshal(g)

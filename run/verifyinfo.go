@@ -365,7 +365,7 @@ func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]rec
 		if err != nil {
 			return nil, &InputError{"", err}
 		}
-		v.promise(file, margins{})
+		v.promise(file, ending{})
 	}
 	return v.Findings, v.ledger(ctx, l)
 }

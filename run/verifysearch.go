@@ -41,7 +41,7 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]record.F
 	if err != nil {
 		return nil, &InputError{"", err}
 	}
-	v.promise(file, margins{})
+	v.promise(file, ending{})
 	if err := v.searched(whole); err != nil {
 		return nil, err
 	}

@@ -27,8 +27,16 @@ type Pair struct {
 	B string `json:"b"`
 }
 
+// Open says that the pair is a place alone: its features are 0 until a run names the columns.
+func (p Pair) Open() bool { return p == Pair{} }
+
 // String names the pair in names of features and in reports.
-func (p Pair) String() string { return p.A + " × " + p.B }
+func (p Pair) String() string {
+	if p.Open() {
+		return "open pair"
+	}
+	return p.A + " × " + p.B
+}
 
 // names names the features of the pair.
 func (p Pair) names() (names []string) {
@@ -72,6 +80,31 @@ func (s *Schema) WithPairs(pairs ...Pair) *Schema {
 	return &t
 }
 
+// WithPlaces is the schema with places for so many pairs more, whose columns a run names.
+func (s *Schema) WithPlaces(n int) *Schema {
+	return s.WithPairs(slices.Concat(s.Pairs, make([]Pair, n))...)
+}
+
+// Open is the number of places of pairs whose columns a run names.
+func (s *Schema) Open() (n int) {
+	for _, p := range s.Pairs {
+		if p.Open() {
+			n++
+		}
+	}
+	return n
+}
+
+// Curved are the numeric columns that have features beside their line.
+func (s *Schema) Curved() (names []string) {
+	for _, c := range s.Places() {
+		if c.Hats+c.Waves > 0 {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // PairPlaces are the pairs, each with the position of its first feature in an encoded row: after those of all columns.
 func (s *Schema) PairPlaces() iter.Seq2[int, Pair] {
 	return func(yield func(int, Pair) bool) {
@@ -113,7 +146,9 @@ func (s *Schema) AddPairs(pairs []Pair, full *Schema) (*Schema, error) {
 func (s *Schema) PairNames() string {
 	var names []string
 	for _, p := range s.Pairs {
-		names = append(names, p.String())
+		if !p.Open() {
+			names = append(names, p.String())
+		}
 	}
 	return strings.Join(names, ", ")
 }
@@ -136,6 +171,9 @@ func (c *Column) PairCenters() (at []float64) {
 // pairSizes are the least and the most that the features of a pair add to the sum of squares of a row, or to that of
 // absolute values under NormL1.
 func (s *Schema) pairSizes(p Pair) (least, most float64) {
+	if p.Open() {
+		return 0, 1
+	}
 	if s.Column(p.A).Form().Missing.Zero || s.Column(p.B).Form().Missing.Zero {
 		return 0, 1
 	}
@@ -148,7 +186,7 @@ func (s *Schema) pairSizes(p Pair) (least, most float64) {
 // possiblePairs are the pairs whose columns are still numeric.
 func (s *Schema) possiblePairs() (pairs []Pair) {
 	for _, p := range s.Pairs {
-		if a, b := s.Column(p.A), s.Column(p.B); a.Type == TypeNumeric && b.Type == TypeNumeric {
+		if a, b := s.Column(p.A), s.Column(p.B); !p.Open() && a.Type == TypeNumeric && b.Type == TypeNumeric {
 			pairs = append(pairs, p)
 		}
 	}
@@ -166,6 +204,9 @@ func (s *Schema) checkPairs() *config.Error {
 	}
 	for i, p := range s.Pairs {
 		path := fmt.Sprintf("pairs[%d]", i)
+		if p.Open() && i < MostPairs {
+			continue
+		}
 		for j, name := range []string{p.A, p.B} {
 			at := fmt.Sprintf("%s[%d]", path, j)
 			switch c := s.Column(name); {

@@ -550,7 +550,13 @@ func (s *Schema) Assumptions() []string {
 			out = append(out, fmt.Sprintf("The %s %q %s.", kind, c.Name, t.assumes(&c)))
 		}
 	}
+	if n := s.Open(); n > 0 {
+		out = append(out, fmt.Sprintf("Up to %d pairs of columns that a charged release shows are also encoded together, as the %d products of %d bumps of each.", n, PairFeatures, PairBumps))
+	}
 	for _, p := range s.Pairs {
+		if p.Open() {
+			continue
+		}
 		out = append(out, fmt.Sprintf(
 			"The columns %q and %q are also encoded together, as the %d products of %d bumps of each at equal distances.", p.A,
 			p.B, PairFeatures, PairBumps))

@@ -1,0 +1,335 @@
+package method
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
+)
+
+// The first release of a run that may choose pairs of columns, measured on tables
+// (docs/measurements/methods.md#first-release).
+const (
+	firstShare  = 0.1  // of the budget, of μ²
+	firstLoud   = 0.3  // the length of the noise in the mean row, over the bound on a row, up to which there is one
+	firstRows   = 50   // for each feature, those of pairs counted, at least
+	firstPlaces = 4    // for pairs
+	firstMost   = 60   // columns, whose pairs are all looked at
+	firstCells  = 16   // of a numeric label
+	firstCount  = 1.0  // oracle.Look.Count
+	firstPairs  = 3.0  // oracle.Look.Pairs
+	firstStrong = 12.0 // deviations above what noise alone gives, from which on a pair is chosen
+	firstSeen   = 2.5  // deviations of its count, from which on a cell of a numeric label has rows
+	firstFar    = 2.5  // deviations of the label, beyond which a label counts as that far from the mean
+)
+
+// firstQuery asks for the sums of the first release.
+func (m Auto) firstQuery(pub oracle.Public) oracle.Look {
+	return oracle.Look{Cells: cmp.Or(pub.Classes, firstCells), Count: firstCount, Pairs: firstPairs,
+		Noise: mech.Gaussian{Sigma: m.FirstNoise}}
+}
+
+// firstCost is its event, on all rows.
+func (m Auto) firstCost(pub oracle.Public) privacy.Event {
+	return pub.Cost(sample.Full{}, []oracle.Query{m.firstQuery(pub)})
+}
+
+// Places says for how many pairs of columns a run keeps places, and why. pub is of the rows without them.
+func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why string) {
+	curved, g := len(pub.Numeric), m.Gradient
+	switch {
+	case curved < 2 || curved > firstMost || pub.UnitRows > 0 || pub.Intercept == 0 || terms.Off || terms.Budget.Delta == 0 ||
+		!(pub.Calibrated || pub.Shifted && pub.Classes == 0):
+		return 0, ""
+	case g.Noise != 0 || g.Batch != 0 || g.Clipping == ByValue || m.Solve == SolveStatistics:
+		return 0, "no pairs: they are for runs over all rows that choose their noise"
+	}
+	places := pub
+	places.Dim += pub.Margins() * firstPlaces * schema.PairFeatures
+	places.Slots = firstPlaces
+	single, err := m.single(places, terms)
+	if err != nil {
+		return 0, ""
+	}
+	if c := m.facts(pub, obj); c.quad {
+		if solved, err := c.solve(pub, obj, terms); solved || err != nil {
+			return 0, "no pairs: the squared loss is minimized by statistics"
+		}
+	}
+	m.setFirst(places, single, sensitivityOf(pub))
+	d := perClass(pub)
+	long, rows := m.firstLength(places), float64(pub.Rows)/(d+firstPlaces*schema.PairFeatures)
+	if long > firstLoud || rows < firstRows {
+		return 0, fmt.Sprintf("no pairs: the noise of a first release would be %.3g (at most %g), with %.3g rows per feature (at least %d)",
+			long, firstLoud, rows, firstRows)
+	}
+	return firstPlaces, fmt.Sprintf("places for %d pairs of columns that a first release may choose", firstPlaces)
+}
+
+// sensitivityOf is that of a sum of parts of norm up to 1.
+func sensitivityOf(pub oracle.Public) float64 {
+	if pub.Adjacency == privacy.ReplaceOne {
+		return 2
+	}
+	return 1
+}
+
+// setFirst begins a run with places for pairs with a first release. one is the noise of a mean gradient of clip norm 1
+// that takes the whole budget, delta the sensitivity of its sum.
+func (m *Auto) setFirst(pub oracle.Public, one, delta float64) {
+	if m.FirstNoise = 0; pub.Slots > 0 {
+		m.FirstNoise = one * float64(pub.Rows) / delta / math.Sqrt(firstShare)
+	}
+}
+
+// firstNoise is the standard deviation of the noise in the sum of a feature.
+func (m Auto) firstNoise(pub oracle.Public) float64 {
+	return m.FirstNoise * m.firstQuery(pub).Sensitivity(pub)
+}
+
+// firstLength is how long the noise of the first release in the mean row is, over the bound on a row: in features that
+// rows have.
+func (m Auto) firstLength(pub oracle.Public) float64 {
+	return m.firstNoise(pub) / (pub.NormBound * float64(pub.Rows)) * math.Sqrt(perClass(pub)*float64(max(1, pub.Classes)))
+}
+
+// A first is what the first release says of a table. All of it is noisy.
+type first struct {
+	pub      oracle.Public
+	query    oracle.Look
+	noise    float64     // standard deviation of a feature's sum in a cell
+	rows     float64     // of all cells
+	share    []float64   // of each cell
+	features [][]float64 // Σ x of each cell
+	products [][]float64 // Σ p of each cell
+	all      []float64   // Σ x
+	unit     float64     // the intercept of an average row: what rows are multiplied by
+	contrast [][]float64 // of cells: what a pair may explain of the label
+	label    float64     // the mean, of a numeric label
+}
+
+// askFirst asks for the first release.
+func (m Auto) askFirst(ctx context.Context, o oracle.Oracle) (*first, error) {
+	pub, q := o.Public(), m.firstQuery(o.Public())
+	b, err := o.Batch(ctx, sample.Full{}, q)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := b.Look(q)
+	if err != nil {
+		return nil, err
+	}
+	f := &first{pub: pub, query: q, noise: m.firstNoise(pub), rows: float64(pub.Rows)}
+	n := pub.Features()
+	f.all = make([]float64, n)
+	for cell := range slices.Chunk(sums, q.Len(pub)/q.Cells) {
+		f.share = append(f.share, cell[0])
+		f.features, f.products = append(f.features, cell[1:1+n]), append(f.products, cell[1+n:])
+		floats.Add(f.all, cell[1:1+n])
+	}
+	if pub.Classes > 0 {
+		f.classes()
+	} else {
+		f.numbers()
+	}
+	// Within what rows of the bound can have.
+	f.unit = min(1, max(pub.NormBound/math.Sqrt(float64(n)), f.all[pub.Intercept-1]/f.rows))
+	return f, nil
+}
+
+// classes sets the share of each class, and the contrast of each with all.
+func (f *first) classes() {
+	least := f.noise / (2 * f.query.Count * f.pub.NormBound)
+	for c := range f.share {
+		f.share[c] = math.Max(least, f.share[c])
+	}
+	floats.Scale(1/floats.Sum(f.share), f.share)
+	for c := range f.share {
+		v := make([]float64, len(f.share))
+		floats.AddConst(-f.share[c], v)
+		v[c]++
+		f.contrast = append(f.contrast, v)
+	}
+}
+
+// numbers sets the share of each cell of a numeric label, its mean, and the contrast of labels with it.
+func (f *first) numbers() {
+	noise := f.noise / (f.query.Count * f.pub.NormBound)
+	for c, rows := range f.share {
+		if rows < firstSeen*noise {
+			f.share[c] = 0
+		}
+	}
+	cells := len(f.share)
+	if floats.Sum(f.share) == 0 {
+		floats.AddConst(1, f.share)
+	}
+	floats.Scale(1/floats.Sum(f.share), f.share)
+	wide := f.pub.LabelSpan / float64(cells-1)
+	center := func(c int) float64 { return f.pub.LabelMin + wide*float64(c) }
+	f.label = 0
+	for c, p := range f.share {
+		f.label += p * center(c)
+	}
+	square := -wide * wide / 6 // what bumps add to the spread of labels
+	for c, p := range f.share {
+		square += p * math.Pow(center(c)-f.label, 2)
+	}
+	spread := math.Sqrt(math.Max(square, wide*wide/16))
+	v := make([]float64, cells)
+	for c, p := range f.share {
+		if p > 0 {
+			v[c] = min(firstFar, max(-firstFar, (center(c)-f.label)/spread))
+		}
+	}
+	f.contrast = [][]float64{v}
+}
+
+// center is the rows' noisy mean, without the intercept, drawn toward 0 by what noise adds to its length, as rows will
+// have it that have so many pairs beside: they share the row's norm, and a pair's square is 4/9 where rows spread evenly.
+func (f *first) center(pairs int) []float64 {
+	m := slices.Clone(f.all)
+	floats.Scale(1/f.rows, m)
+	m[f.pub.Intercept-1] = 0
+	clear(m[f.pub.FirstSlot() : f.pub.FirstSlot()+f.pub.Slots*schema.PairFeatures])
+	shrink(m, float64(len(f.share))*f.noise*f.noise/(f.rows*f.rows))
+	part := f.unit / f.pub.NormBound
+	floats.Scale(1/math.Sqrt(1+float64(pairs)*4/9*part*part), m)
+	f.pub.Center(m)
+	return m
+}
+
+// along is Σ of a number over the cells, weighted by contrast v.
+func along(v []float64, sums [][]float64, j int) (sum float64) {
+	for c, s := range sums {
+		sum += v[c] * s[j]
+	}
+	return sum
+}
+
+// square is the mean of the square of a column's line in rows as they are encoded: of bumps, and of the first wave, which
+// follows a square, it is a sum.
+func (f *first) square(n oracle.Numeric) float64 {
+	mean := func(j int) float64 { return f.all[n.At+j] / f.rows }
+	sum := 0.0
+	if n.Waves > 0 {
+		sum = squareConstant*f.unit + squareWave*mean(1)
+	}
+	for j := range n.Bumps {
+		at := 2*float64(j)/float64(n.Bumps-1) - 1
+		sum += at * at * math.Max(0, mean(1+j))
+	}
+	return math.Max(1e-3*f.unit, sum) * f.unit
+}
+
+// x² ≈ squareConstant + squareWave·(the first wave at x), by least squares over x from −1 to 1.
+var squareConstant, squareWave = func() (constant, slope float64) {
+	const points = 1000
+	var w, ww, x, wx float64
+	for i := range points {
+		at := (2*float64(i)+1)/points - 1
+		v := schema.Wave(0, at)
+		w, ww, x, wx = w+v, ww+v*v, x+at*at, wx+v*at*at
+	}
+	slope = (wx - w*x/points) / (ww - w*w/points)
+	return (x - slope*w) / points, slope
+}()
+
+// pairs are those of columns, at most as many as there are places, whose products go with the label most, beyond what
+// goes with it in either column.
+func (f *first) pairs() (chosen [][2]int) {
+	numeric := f.pub.Numeric
+	squares, means, all := make([]float64, len(numeric)), make([]float64, len(numeric)), 0.0
+	for a, n := range numeric {
+		squares[a], means[a] = f.square(n), f.all[n.At]/f.rows
+		all += squares[a]
+	}
+	scale := 1 / math.Sqrt(all) // of ‖x_L‖, by which products are divided
+	type found struct {
+		pair [2]int
+		by   float64
+	}
+	var strong []found
+	for k, a, b := 0, 0, 1; a < len(numeric)-1; k, b = k+1, b+1 {
+		sum := 0.0
+		for _, v := range f.contrast {
+			excess := along(v, f.products, k) - scale*(means[b]*along(v, f.features, numeric[a].At)+
+				means[a]*along(v, f.features, numeric[b].At))
+			spread := 0.0 // of the label
+			for c, p := range f.share {
+				spread += p * v[c] * v[c]
+			}
+			noise := floats.Dot(v, v) * f.noise * f.noise
+			sum += excess * excess / (noise*(1/(f.query.Pairs*f.query.Pairs)+
+				scale*scale*(means[a]*means[a]+means[b]*means[b])) + f.rows*spread*scale*scale*squares[a]*squares[b])
+		}
+		if by := f.deviations(sum); by >= firstStrong {
+			strong = append(strong, found{[2]int{a, b}, by})
+		}
+		if b == len(numeric)-1 {
+			a, b = a+1, a+1
+		}
+	}
+	slices.SortStableFunc(strong, func(x, y found) int { return cmp.Compare(y.by, x.by) })
+	for _, s := range strong[:min(len(strong), f.pub.Slots)] {
+		chosen = append(chosen, s.pair)
+	}
+	return chosen
+}
+
+// deviations says by how many deviations a sum of squares of contrasts, each over its variance, is above what noise
+// alone would give it: of all classes but one they are independent.
+func (f *first) deviations(squares float64) float64 {
+	k := float64(len(f.contrast))
+	return (squares - k) / math.Sqrt(2*k*k/math.Max(1, k-1))
+}
+
+// begin asks for the first release, and chooses the encoding of rows. From then on o's answers are about those, and 0
+// where rows have no features.
+func (m Auto) begin(ctx context.Context, o oracle.Oracle) (*first, oracle.Oracle, int, error) {
+	f, err := m.askFirst(ctx, o)
+	if err != nil {
+		return nil, o, 0, err
+	}
+	pairs := f.pairs()
+	if err := oracle.Refine(ctx, o, oracle.Choice{Pairs: pairs}); err != nil {
+		return nil, o, 0, err
+	}
+	from := f.pub.FirstSlot() + len(pairs)*schema.PairFeatures
+	return f, narrow{o, from, f.pub.FirstSlot() + f.pub.Slots*schema.PairFeatures}, len(pairs), nil
+}
+
+// A narrow is an oracle over rows whose features from one on up to another are 0: so are the gradients', without their
+// noise.
+type narrow struct {
+	oracle.Oracle
+	from, to int
+}
+
+type narrowBatch struct {
+	oracle.Batch
+	o narrow
+}
+
+func (o narrow) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+	b, err := o.Oracle.Batch(ctx, s, queries...)
+	return narrowBatch{b, o}, err
+}
+
+// Grad is that of the parameters that rows have features for.
+func (b narrowBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+	g, err := b.Batch.Grad(q, w)
+	for row := range slices.Chunk(g, b.o.Public().Features()) {
+		clear(row[b.o.from:b.o.to])
+	}
+	return g, err
+}

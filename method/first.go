@@ -24,7 +24,7 @@ const (
 	firstRows   = 50   // for each feature, those of pairs counted, at least
 	firstPlaces = 4    // for pairs
 	firstMost   = 60   // columns, whose pairs are all looked at
-	firstCells  = 16   // of a numeric label
+	firstCells  = 8   // of a numeric label
 	firstCount  = 1.0  // oracle.Look.Count
 	firstPairs  = 3.0  // oracle.Look.Pairs
 	firstStrong = 12.0 // deviations above what noise alone gives, from which on a pair is chosen
@@ -216,12 +216,15 @@ func along(v []float64, sums [][]float64, j int) (sum float64) {
 	return sum
 }
 
-// square is the mean of the square of a column's line in rows as they are encoded: of bumps, and of the first wave, which
-// follows a square, it is a sum.
-func (f *first) square(n oracle.Numeric) float64 {
+// square is the mean of the square of a column's line, or of its first wave, in rows as they are encoded. The first wave
+// follows a square, and a sum of bumps can; the square of a wave is taken as where rows spread evenly.
+func (f *first) square(n oracle.Numeric, wave bool) float64 {
 	mean := func(j int) float64 { return f.all[n.At+j] / f.rows }
 	sum := 0.0
-	if n.Waves > 0 {
+	switch {
+	case wave:
+		sum = squareOfWave * f.unit
+	case n.Waves > 0:
 		sum = squareConstant*f.unit + squareWave*mean(1)
 	}
 	for j := range n.Bumps {
@@ -231,8 +234,9 @@ func (f *first) square(n oracle.Numeric) float64 {
 	return math.Max(1e-3*f.unit, sum) * f.unit
 }
 
-// x² ≈ squareConstant + squareWave·(the first wave at x), by least squares over x from −1 to 1.
-var squareConstant, squareWave = func() (constant, slope float64) {
+// x² ≈ squareConstant + squareWave·(the first wave at x), by least squares over x from −1 to 1; squareOfWave is the mean
+// of the wave's square.
+var squareConstant, squareWave, squareOfWave = func() (constant, slope, square float64) {
 	const points = 1000
 	var w, ww, x, wx float64
 	for i := range points {
@@ -241,56 +245,95 @@ var squareConstant, squareWave = func() (constant, slope float64) {
 		w, ww, x, wx = w+v, ww+v*v, x+at*at, wx+v*at*at
 	}
 	slope = (wx - w*x/points) / (ww - w*w/points)
-	return (x - slope*w) / points, slope
+	return (x - slope*w) / points, slope, ww / points
 }()
+
+// A paired is a feature whose products with others the first release has.
+type paired struct {
+	of, at       int // its column, of the numeric ones, and its place in a row
+	mean, square float64
+}
+
+// paired are those features, and the length that products are divided by, as it is on average.
+func (f *first) paired() (features []paired, length float64) {
+	for c, n := range f.pub.Numeric {
+		features = append(features, paired{c, n.At, f.all[n.At] / f.rows, f.square(n, false)})
+		if n.Waves > 0 && f.pub.Classes == 0 {
+			features = append(features, paired{c, n.At + 1, f.all[n.At+1] / f.rows, f.square(n, true)})
+		}
+	}
+	for _, p := range features {
+		length += p.square
+	}
+	return features, math.Sqrt(length)
+}
 
 // pairs are those of columns, at most as many as there are places, whose products go with the label most, beyond what
 // goes with it in either column.
 func (f *first) pairs() (chosen [][2]int) {
-	numeric := f.pub.Numeric
-	squares, means, all := make([]float64, len(numeric)), make([]float64, len(numeric)), 0.0
-	for a, n := range numeric {
-		squares[a], means[a] = f.square(n), f.all[n.At]/f.rows
-		all += squares[a]
+	features, length := f.paired()
+	if f.pub.Classes == 0 {
+		f.weigh(len(features), length)
 	}
-	scale := 1 / math.Sqrt(all) // of ‖x_L‖, by which products are divided
 	type found struct {
-		pair [2]int
-		by   float64
+		pair    [2]int
+		squares float64 // of contrasts, each over its variance
+		terms   int
 	}
-	var strong []found
-	for k, a, b := 0, 0, 1; a < len(numeric)-1; k, b = k+1, b+1 {
-		sum := 0.0
-		for _, v := range f.contrast {
-			excess := along(v, f.products, k) - scale*(means[b]*along(v, f.features, numeric[a].At)+
-				means[a]*along(v, f.features, numeric[b].At))
-			spread := 0.0 // of the label
-			for c, p := range f.share {
-				spread += p * v[c] * v[c]
+	columns := len(f.pub.Numeric)
+	all := make([]found, columns*columns)
+	k := 0
+	for i, a := range features {
+		for _, b := range features[i+1:] {
+			p := &all[a.of*columns+b.of]
+			p.pair = [2]int{a.of, b.of}
+			for _, v := range f.contrast {
+				p.squares += f.excess(v, a, b, k, length)
+				p.terms++
 			}
-			noise := floats.Dot(v, v) * f.noise * f.noise
-			sum += excess * excess / (noise*(1/(f.query.Pairs*f.query.Pairs)+
-				scale*scale*(means[a]*means[a]+means[b]*means[b])) + f.rows*spread*scale*scale*squares[a]*squares[b])
-		}
-		if by := f.deviations(sum); by >= firstStrong {
-			strong = append(strong, found{[2]int{a, b}, by})
-		}
-		if b == len(numeric)-1 {
-			a, b = a+1, a+1
+			k++
 		}
 	}
-	slices.SortStableFunc(strong, func(x, y found) int { return cmp.Compare(y.by, x.by) })
-	for _, s := range strong[:min(len(strong), f.pub.Slots)] {
-		chosen = append(chosen, s.pair)
+	classes := float64(len(f.contrast)) // of whose contrasts all but one are independent
+	strength := func(p found) float64 {
+		terms := float64(p.terms)
+		return (p.squares - terms) / math.Sqrt(2*terms*classes/math.Max(1, classes-1))
+	}
+	all = slices.DeleteFunc(all, func(p found) bool {
+		return p.pair[0] == p.pair[1] || p.terms == 0 || !(strength(p) >= firstStrong)
+	})
+	slices.SortStableFunc(all, func(x, y found) int { return cmp.Compare(strength(y), strength(x)) })
+	for _, p := range all[:min(len(all), f.pub.Slots)] {
+		chosen = append(chosen, p.pair)
 	}
 	return chosen
 }
 
-// deviations says by how many deviations a sum of squares of contrasts, each over its variance, is above what noise
-// alone would give it: of all classes but one they are independent.
-func (f *first) deviations(squares float64) float64 {
-	k := float64(len(f.contrast))
-	return (squares - k) / math.Sqrt(2*k*k/math.Max(1, k-1))
+// weigh gives cells of a numeric label less weight the more their noise is beside the spread of their rows' products, of
+// so many features.
+func (f *first) weigh(features int, length float64) {
+	v, noise := f.contrast[0], f.noise/(f.query.Pairs*length)*float64(features)
+	noise *= noise / f.rows
+	mean, all := 0.0, 0.0
+	weight := func(c int) float64 { return f.share[c] / (f.share[c] + noise) }
+	for c, p := range f.share {
+		mean, all = mean+p*weight(c)*v[c], all+p*weight(c)
+	}
+	for c := range v {
+		v[c] = weight(c) * (v[c] - mean/all)
+	}
+}
+
+// excess is the square of what the k-th product, of features a and b, has of contrast v beyond what either feature
+// brings there by its mean, over its variance: of the noise, and of labels that have nothing to do with the product.
+func (f *first) excess(v []float64, a, b paired, k int, length float64) float64 {
+	sum := along(v, f.products, k) - (b.mean*along(v, f.features, a.at)+a.mean*along(v, f.features, b.at))/length
+	spread := 0.0 // of the label
+	for c, p := range f.share {
+		spread += p * v[c] * v[c]
+	}
+	noise := f.noise * f.noise * (1/(f.query.Pairs*f.query.Pairs) + (a.mean*a.mean+b.mean*b.mean)/(length*length))
+	return sum * sum / (floats.Dot(v, v)*noise + f.rows*spread*a.square*b.square/(length*length))
 }
 
 // begin asks for the first release, and chooses the encoding of rows. From then on o's answers are about those, and 0

@@ -13,9 +13,9 @@ import (
 )
 
 // Look asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
-// ψ(x) is 1, then x, the features of the encoded row, then, where Pairs is above 0, the products of lines:
-// x_a·x_b/‖x_L‖ for a < b, row after row of the upper triangle. L are the lines of Public.Numeric, and x_L is the row
-// without its other features; where it is 0, so are the products.
+// ψ(x) is 1, then x, the features of the encoded row, then, where Pairs is above 0, products of features:
+// x_a·x_b/‖x_L‖ for a < b, row after row of the upper triangle. L is Public.Paired, the lines and first waves of
+// columns, and x_L is the row without its other features; where it is 0, so are the products.
 //
 // h is the class, 1 in its cell and 0 in the others, or of a numeric label its bumps (schema.Bumps): centers are at
 // equal distances from LabelMin to LabelMin + LabelSpan. So h ≥ 0 sums to 1.
@@ -25,7 +25,7 @@ import (
 type Look struct {
 	Cells int           // of the label: its classes, or centers of a numeric one
 	Count float64       // weight of the count, relative to NormBound
-	Pairs float64       // weight of the products of lines; 0: there are none
+	Pairs float64       // weight of the products; 0: there are none
 	Noise mech.Additive // Gaussian, or none
 }
 
@@ -71,7 +71,7 @@ func (q Look) Fits(p Public) error {
 	case p.Classes == 0 && !(p.LabelSpan > 0):
 		return errors.New("oracle: the numeric label has no bounds; a first release needs them for its cells")
 	case q.Len(p) > MostLook:
-		return fmt.Errorf("oracle: a first release has %d numbers; leave out the products of lines, or choose fewer cells, for at most %d",
+		return fmt.Errorf("oracle: a first release has %d numbers; leave out the products, or choose fewer cells, for at most %d",
 			q.Len(p), MostLook)
 	}
 	return nil
@@ -80,17 +80,28 @@ func (q Look) Fits(p Public) error {
 // Len is the number of numbers in an answer.
 func (q Look) Len(p Public) int { return q.Cells * (1 + p.Features() + q.Products(p)) }
 
-// Products is how many of the numbers of a cell are products of lines: they are the last.
+// Products is how many of the numbers of a cell are products: they are the last.
 func (q Look) Products(p Public) int {
 	if q.Pairs == 0 {
 		return 0
 	}
-	n := len(p.Numeric)
+	n := len(p.Paired())
 	return n * (n - 1) / 2
 }
 
+// Paired are the features whose products a first release has, ascending: the line of each of Numeric, and where the label
+// is a number its first wave.
+func (p Public) Paired() (features []int) {
+	for _, n := range p.Numeric {
+		if features = append(features, n.At); n.Waves > 0 && p.Classes == 0 {
+			features = append(features, n.At+1)
+		}
+	}
+	return features
+}
+
 // Bound bounds the norm of a row's part in all sums, rounded up: √(Count² + 1 + Pairs²/2) of NormBound, since the
-// products of lines have a norm of at most ‖x‖/√2 (oracle/private/PROOFS.md#first-release).
+// products have a norm of at most ‖x‖/√2 (oracle/private/PROOFS.md#first-release).
 func (q Look) Bound(p Public) float64 {
 	return p.NormBound * math.Sqrt(q.Count*q.Count+1+q.Pairs*q.Pairs/2) * (1 + 0x1p-48)
 }

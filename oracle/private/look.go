@@ -76,6 +76,7 @@ func (c *scale) count(q oracle.Look, facts oracle.Public) int64 {
 type looking struct {
 	q     oracle.Look
 	facts oracle.Public
+	of    []int   // the features that products are of
 	inv   float64 // 1 / the unit of rows
 	count int64   // the weight of the count, in units of rows
 	one   int64   // shares of a whole record
@@ -83,7 +84,7 @@ type looking struct {
 }
 
 func newLooking(s *Sum, c *scale, facts oracle.Public) *looking {
-	return &looking{q: s.Look, facts: facts, inv: 1 / c.rowUnit, count: c.count(s.Look, facts),
+	return &looking{q: s.Look, facts: facts, of: facts.Paired(), inv: 1 / c.rowUnit, count: c.count(s.Look, facts),
 		one: int64(c.rowUnit / s.Unit), width: s.Numbers / s.Look.Cells}
 }
 
@@ -140,7 +141,7 @@ func (t *looking) addCell(u *worker, sums []int64, v data.View, row int, share i
 	}
 }
 
-// A product of two lines of a row, in units of its numbers, and its number among all products.
+// A product of two features of a row, in units of its numbers, and its number among all products.
 type product struct {
 	at    int
 	value int64
@@ -162,22 +163,22 @@ func (t *looking) products(u *worker, v data.View, row int) {
 	}
 	if v.Start == nil {
 		x := v.X[row*v.Dim:][:v.Dim]
-		for a, c := range t.facts.Numeric {
-			take(a, x[c.At])
+		for a, at := range t.of {
+			take(a, x[at])
 		}
 	} else {
 		k, end := v.Start[row], v.Start[row+1]
-		for a, c := range t.facts.Numeric {
-			for k < end && int(v.Col[k]) < c.At {
+		for a, at := range t.of {
+			for k < end && int(v.Col[k]) < at {
 				k++
 			}
-			if k < end && int(v.Col[k]) == c.At {
+			if k < end && int(v.Col[k]) == at {
 				take(a, v.Val[k])
 			}
 		}
 	}
 	f := t.q.Pairs * (1 - 0x1p-40) / math.Sqrt(square)
-	n := len(t.facts.Numeric)
+	n := len(t.of)
 	for i, a := range u.lines {
 		before := a.at*(2*n-a.at-1)/2 - a.at - 1 // of b, among all products
 		for _, b := range u.lines[i+1:] {
@@ -188,7 +189,7 @@ func (t *looking) products(u *worker, v data.View, row int) {
 	}
 }
 
-// A line of a row, by the number of its column, in units of the row's numbers.
+// A feature of a row that products are of, by its number among those, in units of the row's numbers.
 type line struct {
 	at    int
 	value float64

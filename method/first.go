@@ -19,17 +19,17 @@ import (
 // The first release of a run that may choose pairs of columns, measured on tables
 // (docs/measurements/methods.md#first-release).
 const (
-	firstShare  = 0.1  // of the budget, of μ²
-	firstLoud   = 0.3  // the length of the noise in the mean row, over the bound on a row, up to which there is one
-	firstRows   = 50   // for each feature, those of pairs counted, at least
-	firstPlaces = 4    // for pairs
-	firstMost   = 60   // columns, whose pairs are all looked at
+	firstShare  = 0.1 // of the budget, of μ²
+	firstLoud   = 0.3 // the length of the noise in the mean row, over the bound on a row, up to which there is one
+	firstRows   = 50  // for each feature, those of pairs counted, at least
+	firstPlaces = 4   // for pairs
+	firstMost   = 60  // columns, whose pairs are all looked at
 	firstCells  = 8   // of a numeric label
-	firstCount  = 1.0  // oracle.Look.Count
-	firstPairs  = 3.0  // oracle.Look.Pairs
-	firstStrong = 12.0 // deviations above what noise alone gives, from which on a pair is chosen
-	firstSeen   = 2.5  // deviations of its count, from which on a cell of a numeric label has rows
-	firstFar    = 2.5  // deviations of the label, beyond which a label counts as that far from the mean
+	firstCount  = 1.0 // oracle.Look.Count
+	firstPairs  = 3.0 // oracle.Look.Pairs
+	firstStrong = 8.0 // deviations above what noise alone gives, from which on a pair is chosen
+	firstSeen   = 2.5 // deviations of its count, from which on a cell of a numeric label has rows
+	firstFar    = 2.5 // deviations of the label, beyond which a label counts as that far from the mean
 )
 
 // firstQuery asks for the sums of the first release.

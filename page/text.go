@@ -113,6 +113,9 @@ func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 		noise = "another multiplier in each step"
 	}
 	fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(r.Course.Steps), r.Run.Method)
+	if g.FirstShare > 0 {
+		fmt.Fprintf(w, "Pairs      %s, by a release that took %.0f %% of the budget\n", pairs(r.Run.Pairs), 100*g.FirstShare)
+	}
 	if g.CenterShare > 0 {
 		fmt.Fprintf(w, "Center     rows less their noisy mean, which took %.0f %% of the budget\n", 100*g.CenterShare)
 	}

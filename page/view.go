@@ -189,13 +189,32 @@ func (v *view) Checked() (all []record.Finding) {
 	return all
 }
 
-// Center is the part of the budget that the mean row took; empty: it was not asked.
+// First, Center and Last are the parts of the budget that releases beside the gradients took; empty: not asked.
+func (v *view) First() string {
+	return v.part(func(g *record.Guarantee) float64 { return g.FirstShare })
+}
 func (v *view) Center() string {
-	if v.Guarantee == nil || !(v.Guarantee.CenterShare > 0) {
+	return v.part(func(g *record.Guarantee) float64 { return g.CenterShare })
+}
+func (v *view) Last() string { return v.part(func(g *record.Guarantee) float64 { return g.LastShare }) }
+
+func (v *view) part(of func(*record.Guarantee) float64) string {
+	if v.Guarantee == nil || !(of(v.Guarantee) > 0) {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %%", 100*v.Guarantee.CenterShare)
+	return fmt.Sprintf("%.0f %%", 100*of(v.Guarantee))
 }
+
+// pairs names the pairs of columns that a release chose.
+func pairs(names []string) string {
+	if len(names) == 0 {
+		return "none of columns"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Pairs are those.
+func (v *view) Pairs() string { return pairs(v.Run.Pairs) }
 
 // Status says why a run is not finished.
 func (v *view) Status() string {

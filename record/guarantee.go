@@ -36,7 +36,8 @@ func (r *Record) claim(info *runlog.Info, s *account.Shares) {
 	}
 	b := info.Budget
 	g := &Guarantee{Epsilon: b.Epsilon, Delta: b.Delta, Relation: b.Adjacency, Accountant: info.Accountant,
-		CenterShare: centerShare(info), GDP: info.GDP, Theorems: []Theorem{}}
+		GDP: info.GDP, Theorems: []Theorem{}}
+	g.besides(info)
 	g.Factor, g.Guess = Bound(math.Exp(b.Epsilon)), guess(b)
 	if b.Delta > 0 {
 		g.DeltaOdds = Bound(1 / b.Delta)
@@ -79,20 +80,32 @@ func posterior(prior, epsilon float64) float64 {
 	return 1 / (1 + (1-prior)/prior*math.Exp(-epsilon))
 }
 
-// centerShare is the part of the budget that the mean row took, of μ², which adds up over Gaussian noise on all rows;
-// 0: it was not asked.
-func centerShare(i *runlog.Info) float64 {
+// besides sets the parts of the budget that releases beside the gradients took, of μ², which adds up over Gaussian noise
+// on all rows; 0: they were not asked, or it is not to be known.
+func (g *Guarantee) besides(i *runlog.Info) {
 	var config struct {
-		CenterNoise float64 `json:"center_noise"`
+		First  float64 `json:"first_noise"`
+		Center float64 `json:"center_noise"`
+		Last   float64 `json:"last_noise"`
 	}
-	if json.Unmarshal(i.Config, &config) != nil || !(config.CenterNoise > 0) {
+	if json.Unmarshal(i.Config, &config) != nil {
+		return
+	}
+	square := func(noise float64) float64 {
+		if !(noise > 0) {
+			return 0
+		}
+		return 1 / (noise * noise)
+	}
+	all := square(config.First) + square(config.Center) + square(config.Last) +
+		float64(i.MaxSteps)*square(i.NoiseMultiplier)
+	share := func(noise float64) float64 {
+		if s := square(noise) / all; finite(s) {
+			return s
+		}
 		return 0
 	}
-	mean, all := 1/(config.CenterNoise*config.CenterNoise), float64(i.MaxSteps)/(i.NoiseMultiplier*i.NoiseMultiplier)
-	if share := mean / (mean + all); finite(share) {
-		return share
-	}
-	return 0 // not to be known
+	g.FirstShare, g.CenterShare, g.LastShare = share(config.First), share(config.Center), share(config.Last)
 }
 
 // A proof is what the guarantee was recomputed from.

@@ -71,6 +71,7 @@ type Run struct {
 	Accountant string         `json:"accountant,omitempty"`
 	Outcome    string         `json:"outcome,omitempty"`
 	Fallback   string         `json:"fallback,omitempty"` // the class that the model predicts for every row
+	Pairs      []string       `json:"pairs,omitempty"`    // of columns, which a charged release chose
 	Claim      *runlog.Claim  `json:"claim,omitempty"`
 	Search     *runlog.Search `json:"search,omitempty"`
 
@@ -123,7 +124,9 @@ type Guarantee struct {
 	Relation    privacy.Adjacency `json:"relation"`
 	Words       string            `json:"words"`
 	Accountant  string            `json:"accountant"`
+	FirstShare  float64           `json:"first_share" unit:"share of μ²"`  // that a release took that chooses pairs of columns
 	CenterShare float64           `json:"center_share" unit:"share of μ²"` // that the mean row took
+	LastShare   float64           `json:"last_share" unit:"share of μ²"`   // that the release of the model's margins took
 	Noise       string            `json:"noise"`                           // of all batches, in words
 	Sampling    string            `json:"sampling"`
 	Filter      bool              `json:"filter"` // the costs were chosen during the run, within a filter

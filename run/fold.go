@@ -243,6 +243,9 @@ func (j *Job) result(e ending, charged int) (r *runlog.Result, err error) {
 	if !e.finite() {
 		r.Outcome = Diverged
 	}
+	for _, p := range j.paired(e.choice) {
+		r.Pairs = append(r.Pairs, p.String())
+	}
 	r.Private, err = j.privateFigures(e.answers)
 	return r, err
 }

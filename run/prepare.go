@@ -230,14 +230,18 @@ func (j *Job) chosen(c oracle.Choice) (*Job, error) {
 	if j.Facts.Slots == 0 {
 		return j, nil
 	}
-	var pairs []schema.Pair
+	with := *j
+	with.Schema = j.Schema.WithPairs(j.paired(c)...)
+	return &with, with.setModel()
+}
+
+// paired are the pairs that a choice names.
+func (j *Job) paired(c oracle.Choice) (pairs []schema.Pair) {
 	names := j.Schema.Curved()
 	for _, p := range c.Pairs {
 		pairs = append(pairs, schema.Pair{A: names[p[0]], B: names[p[1]]})
 	}
-	with := *j
-	with.Schema = j.Schema.WithPairs(pairs...)
-	return &with, with.setModel()
+	return pairs
 }
 
 // paired is the schema with the pairs that the spec asks for; full is the schema with all columns.

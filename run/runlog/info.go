@@ -148,6 +148,8 @@ type Result struct {
 	Outcome string `json:"outcome"`
 	// the class that the model predicts for every row, where a charged count chose it
 	Fallback string `json:"fallback,omitempty"`
+	// the pairs of columns that a charged release chose, as in x × y
+	Pairs []string `json:"pairs,omitempty"`
 	// of an owner's run: the model is the mean of so many owners' parameters
 	Owners       int     `json:"owners,omitempty"`
 	TrainSeconds float64 `json:"train_seconds"`

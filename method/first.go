@@ -29,6 +29,7 @@ const (
 	firstPairs  = 3.0 // oracle.Look.Pairs
 	firstStrong = 8.0 // deviations above what noise alone gives, from which on a pair is chosen
 	firstSeen   = 2.5 // deviations of its count, from which on a cell of a numeric label has rows
+	firstDoubt  = 0.5 // how far off what a feature brings by its mean may be, over it
 	firstFar    = 2.5 // deviations of the label, beyond which a label counts as that far from the mean
 )
 
@@ -325,15 +326,17 @@ func (f *first) weigh(features int, length float64) {
 }
 
 // excess is the square of what the k-th product, of features a and b, has of contrast v beyond what either feature
-// brings there by its mean, over its variance: of the noise, and of labels that have nothing to do with the product.
+// brings there by its mean, over its variance: of the noise, of labels that have nothing to do with the product, and of a
+// mean that follows the length of rows, as that of waves does.
 func (f *first) excess(v []float64, a, b paired, k int, length float64) float64 {
-	sum := along(v, f.products, k) - (b.mean*along(v, f.features, a.at)+a.mean*along(v, f.features, b.at))/length
+	brought := (b.mean*along(v, f.features, a.at) + a.mean*along(v, f.features, b.at)) / length
+	sum, doubt := along(v, f.products, k)-brought, firstDoubt*brought
 	spread := 0.0 // of the label
 	for c, p := range f.share {
 		spread += p * v[c] * v[c]
 	}
 	noise := f.noise * f.noise * (1/(f.query.Pairs*f.query.Pairs) + (a.mean*a.mean+b.mean*b.mean)/(length*length))
-	return sum * sum / (floats.Dot(v, v)*noise + f.rows*spread*a.square*b.square/(length*length))
+	return sum * sum / (floats.Dot(v, v)*noise + f.rows*spread*a.square*b.square/(length*length) + doubt*doubt)
 }
 
 // begin asks for the first release, and chooses the encoding of rows. From then on o's answers are about those, and 0

@@ -1,0 +1,201 @@
+package method
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
+	"github.com/sottodp/sotto/privacy/mech"
+	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/schema"
+)
+
+// looking answers a first release of rows by arithmetic of its own, and gradients of ones.
+type looking struct {
+	facts  oracle.Public
+	rows   [][]float64 // encoded
+	labels []float64
+	noise  *rand.Rand
+	choice oracle.Choice
+}
+
+func (o *looking) Public() oracle.Public { return o.facts }
+
+func (o *looking) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.Batch, error) {
+	return lookingBatch{looking: o}, nil
+}
+
+type lookingBatch struct {
+	oracle.Batch
+	*looking
+}
+
+func (o *looking) Refine(_ context.Context, c oracle.Choice) error {
+	o.choice = c
+	return c.Check(o.facts)
+}
+
+func (o lookingBatch) Grad(oracle.Grad, []float64) ([]float64, error) {
+	return slices.Repeat([]float64{1}, o.facts.Dim), nil
+}
+
+func (o lookingBatch) Look(q oracle.Look) ([]float64, error) {
+	of := o.facts.Paired()
+	n := q.Len(o.facts) / q.Cells
+	sums := make([]float64, q.Len(o.facts))
+	for i, x := range o.rows {
+		for c := range q.Cells {
+			h := 0.0
+			if at := (o.labels[i] - o.facts.LabelMin) / o.facts.LabelSpan * float64(q.Cells-1); o.facts.Classes == 0 {
+				h = math.Max(0, 1-math.Abs(at-float64(c)))
+			} else if int(o.labels[i]) == c {
+				h = 1
+			}
+			if h == 0 {
+				continue
+			}
+			cell := sums[c*n:][:n]
+			cell[0] += h
+			length, k := 0.0, 1+len(x)
+			for j, v := range x {
+				cell[1+j] += h * v
+			}
+			for _, a := range of {
+				length += x[a] * x[a]
+			}
+			for i, a := range of {
+				for _, b := range of[i+1:] {
+					cell[k] += h * x[a] * x[b] / math.Sqrt(length)
+					k++
+				}
+			}
+		}
+	}
+	sd := q.Noise.(mech.Gaussian).Sigma * q.Sensitivity(o.facts)
+	for k := range sums {
+		weight := 1.0
+		if k%n == 0 {
+			weight = q.Count
+		} else if k%n > len(o.rows[0]) {
+			weight = q.Pairs
+		}
+		sums[k] += sd / weight * o.noise.NormFloat64()
+	}
+	return sums, nil
+}
+
+// newLooking is of n rows with so many columns, each a line and two waves, whose labels are those of label, of a row's lines; classes
+// is 0 for a number from −4 to 4.
+func newLooking(rnd *rand.Rand, n, columns, classes int, label func(x []float64) float64) *looking {
+	dim := 3*columns + 2*schema.PairFeatures + 1
+	o := &looking{noise: rnd, facts: oracle.Public{Dim: dim * max(1, classes), Rows: n, Classes: classes, NormBound: 1, Intercept: dim,
+		Slots: 2, Looked: true, Adjacency: privacy.AddRemove, LabelMin: -4, LabelSpan: 8}}
+	if classes <= 2 {
+		o.facts.Dim, o.facts.OneMargin = dim, true
+	}
+	for c := range columns {
+		o.facts.Numeric = append(o.facts.Numeric, oracle.Numeric{At: 3 * c, Waves: 2})
+	}
+	for range n {
+		x, lines, square := make([]float64, dim), make([]float64, columns), 0.0
+		x[dim-1] = 1
+		for c := range columns {
+			lines[c] = 2*rnd.Float64() - 1
+			x[3*c], x[3*c+1], x[3*c+2] = lines[c], schema.Wave(0, lines[c]), schema.Wave(1, lines[c])
+		}
+		for _, v := range x {
+			square += v * v
+		}
+		for j := range x {
+			x[j] /= math.Sqrt(square)
+		}
+		o.rows, o.labels = append(o.rows, x), append(o.labels, label(lines))
+	}
+	return o
+}
+
+// TestFirstPairs: a first release finds the columns that decide the label together, the clearer pair first, beside columns that decide it
+// alone, and finds none where there are none: also by the bend of a column with the line of another, where the label is a number.
+func TestFirstPairs(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(79, 43))
+	class := func(margin float64) float64 {
+		if margin+0.5*rnd.NormFloat64() > 0 {
+			return 1
+		}
+		return 0
+	}
+	for _, c := range []struct {
+		name    string
+		classes int
+		noise   float64
+		label   func(x []float64) float64
+		want    [][2]int
+	}{
+		{"alone", 2, 10, func(x []float64) float64 { return class(x[0] + 2*x[1]*x[1] - 0.7) }, nil},
+		{"together", 2, 40, func(x []float64) float64 { return class(2*x[3]*x[1] + x[0]) }, [][2]int{{1, 3}}},
+		{"two pairs", 2, 10, func(x []float64) float64 { return class(3*x[4]*x[5] + 1.5*x[0]*x[2]) }, [][2]int{{4, 5}, {0, 2}}},
+		{"classes", 3, 10, func(x []float64) float64 { return class(3*x[1]*x[2]) + class(x[0]) }, [][2]int{{1, 2}}},
+		{"a number alone", 0, 10, func(x []float64) float64 { return x[0] + 2*x[1]*x[1] + 0.3*rnd.NormFloat64() }, nil},
+		{"a number", 0, 20, func(x []float64) float64 { return x[0] + x[2]*x[5] + 0.3*rnd.NormFloat64() }, [][2]int{{2, 5}}},
+		{"a bend", 0, 10, func(x []float64) float64 { return x[0]*(3*x[2]*x[2]-1) + 0.3*rnd.NormFloat64() }, [][2]int{{0, 2}}},
+	} {
+		o := newLooking(rnd, 20000, 6, c.classes, c.label)
+		m := Auto{FirstNoise: c.noise}
+		f, with, n, err := m.begin(t.Context(), o)
+		if err != nil || n != len(c.want) || !slices.Equal(o.choice.Pairs, c.want) {
+			t.Errorf("%s: %v, %v; want %v", c.name, o.choice.Pairs, err, c.want)
+			continue
+		}
+		mean := 0.0
+		for _, y := range o.labels {
+			mean += y / float64(len(o.labels))
+		}
+		if c.classes == 0 && math.Abs(f.label-mean) > 0.1 {
+			t.Errorf("%s: the mean label is %v, want %v", c.name, f.label, mean)
+		}
+		b, err := with.Batch(t.Context(), sample.Full{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Grad(oracle.Grad{Clip: clip.Norm{C: 1}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, v := range g {
+			j %= o.facts.Features()
+			if open := j >= 18+25*n && j < 68; (v == 0) != open {
+				t.Fatalf("%s: with %d pairs, the gradient of feature %d is %v", c.name, n, j, v)
+			}
+		}
+	}
+}
+
+// TestFirstCenter: the center is near the mean row, without its intercept and places of pairs, and shorter where rows get pairs.
+func TestFirstCenter(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(79, 44))
+	o := newLooking(rnd, 20000, 6, 2, func([]float64) float64 { return float64(rnd.IntN(2)) })
+	f, _, _, err := Auto{FirstNoise: 5}.begin(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, paired := f.center(0), f.center(2)
+	for j, v := range alone {
+		mean := 0.0
+		for _, x := range o.rows {
+			mean += x[j] / float64(len(o.rows))
+		}
+		switch {
+		case j >= 18:
+			if v != 0 || paired[j] != 0 {
+				t.Errorf("feature %d has the center %v", j, v)
+			}
+		case math.Abs(v-mean) > 0.01 || math.Abs(paired[j]) > math.Abs(v):
+			t.Errorf("feature %d: %v, with pairs %v; the mean is %v", j, v, paired[j], mean)
+		}
+	}
+}

@@ -222,9 +222,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			one /= math.Sqrt(left)
 		}
 		c.weigh(one)
-		if (c.LabelNoise > 0 || c.FirstNoise > 0 && c.quad) && c.given.Gradient.Clip == 0 && c.given.Rate == 0 && c.given.Momentum == 0 {
-			c.Raise = autoRaise * c.row / math.Sqrt(c.nu*math.Sqrt(c.dim))
-		}
+		c.setRaise()
 		c.walk(pub)
 	} else {
 		c.fewest(one)
@@ -236,6 +234,14 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 		return with.plan(pub)
 	})
 	return c, err
+}
+
+// setRaise lets a mean label near a bound raise the clip norm, where the mean is released and the run is free.
+func (c *autoChoice) setRaise() {
+	free := c.given.Gradient.Clip == 0 && c.given.Rate == 0 && c.given.Momentum == 0
+	if free && (c.LabelNoise > 0 || c.FirstNoise > 0 && c.quad) {
+		c.Raise = autoRaise * c.row / math.Sqrt(c.nu*math.Sqrt(c.dim))
+	}
 }
 
 // left is what the gradients have of the budget.

@@ -48,8 +48,8 @@ func (m Auto) firstCost(pub oracle.Public) privacy.Event {
 func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why string) {
 	curved, g := len(pub.Numeric), m.Gradient
 	switch {
-	case curved < 2 || curved > firstMost || pub.UnitRows > 0 || pub.Intercept == 0 || terms.Off || terms.Budget.Delta == 0 ||
-		!(pub.Calibrated || pub.Shifted && pub.Classes == 0):
+	case curved < 2 || curved > firstMost || pub.UnitRows > 0 || pub.Intercept == 0 || terms.Off ||
+		terms.Budget.Delta == 0 || !(pub.Calibrated || pub.Shifted && pub.Classes == 0):
 		return 0, ""
 	case g.Noise != 0 || g.Batch != 0 || g.Clipping == ByValue || m.Solve == SolveStatistics:
 		return 0, "no pairs: they are for runs over all rows that choose their noise"
@@ -69,6 +69,9 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 	m.setFirst(places, single, sensitivityOf(pub))
 	d := perClass(pub)
 	long, rows := m.firstLength(places), float64(pub.Rows)/(d+firstPlaces*schema.PairFeatures)
+	if float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues {
+		return 0, "no pairs: rows with places for them would take more than 2 GiB"
+	}
 	if long > firstLoud || rows < firstRows {
 		return 0, fmt.Sprintf("no pairs: the noise of a first release would be %.3g (at most %g), with %.3g rows per feature (at least %d)",
 			long, firstLoud, rows, firstRows)
@@ -101,6 +104,17 @@ func (m Auto) firstNoise(pub oracle.Public) float64 {
 // rows have.
 func (m Auto) firstLength(pub oracle.Public) float64 {
 	return m.firstNoise(pub) / (pub.NormBound * float64(pub.Rows)) * math.Sqrt(perClass(pub)*float64(max(1, pub.Classes)))
+}
+
+// atStart says what the first release is for.
+func (c *autoChoice) atStart(pub oracle.Public) string {
+	also := "the mean row"
+	if c.quad {
+		also = "the mean label"
+	}
+	return fmt.Sprintf("first: sums of rows and of products of columns, released with %g of the budget, "+
+		"choose up to %d pairs of columns that are encoded together, and give %s; in the mean row they would have noise of length %.3g, over the bound on a row",
+		firstShare, pub.Slots, also, c.firstLength(pub))
 }
 
 // A first is what the first release says of a table. All of it is noisy.
@@ -196,7 +210,7 @@ func (f *first) numbers() {
 }
 
 // center is the rows' noisy mean, without the intercept, drawn toward 0 by what noise adds to its length, as rows will
-// have it that have so many pairs beside: they share the row's norm, and a pair's square is 4/9 where rows spread evenly.
+// have it that have so many pairs beside. Pairs share the row's norm; the square of one is 4/9 if rows spread evenly.
 func (f *first) center(pairs int) []float64 {
 	m := slices.Clone(f.all)
 	floats.Scale(1/f.rows, m)
@@ -217,8 +231,8 @@ func along(v []float64, sums [][]float64, j int) (sum float64) {
 	return sum
 }
 
-// square is the mean of the square of a column's line, or of its first wave, in rows as they are encoded. The first wave
-// follows a square, and a sum of bumps can; the square of a wave is taken as where rows spread evenly.
+// square is the mean of the square of a column's line, or of its first wave, in rows as they are encoded. For a line it
+// follows from the first wave, or from a sum of bumps; for a wave it is taken as where rows spread evenly.
 func (f *first) square(n oracle.Numeric, wave bool) float64 {
 	mean := func(j int) float64 { return f.all[n.At+j] / f.rows }
 	sum := 0.0
@@ -235,8 +249,8 @@ func (f *first) square(n oracle.Numeric, wave bool) float64 {
 	return math.Max(1e-3*f.unit, sum) * f.unit
 }
 
-// x² ≈ squareConstant + squareWave·(the first wave at x), by least squares over x from −1 to 1; squareOfWave is the mean
-// of the wave's square.
+// x² ≈ squareConstant + squareWave·(the first wave at x), by least squares over x from −1 to 1; squareOfWave is the
+// mean of the wave's square.
 var squareConstant, squareWave, squareOfWave = func() (constant, slope, square float64) {
 	const points = 1000
 	var w, ww, x, wx float64
@@ -310,7 +324,7 @@ func (f *first) pairs() (chosen [][2]int) {
 	return chosen
 }
 
-// weigh gives cells of a numeric label less weight the more their noise is beside the spread of their rows' products, of
+// weigh gives a cell of a numeric label less weight the more its noise is beside the spread of its rows' products, of
 // so many features.
 func (f *first) weigh(features int, length float64) {
 	v, noise := f.contrast[0], f.noise/(f.query.Pairs*length)*float64(features)
@@ -326,8 +340,8 @@ func (f *first) weigh(features int, length float64) {
 }
 
 // excess is the square of what the k-th product, of features a and b, has of contrast v beyond what either feature
-// brings there by its mean, over its variance: of the noise, of labels that have nothing to do with the product, and of a
-// mean that follows the length of rows, as that of waves does.
+// brings there by its mean, over its variance: of the noise, of labels that have nothing to do with the product, and of
+// a mean that follows the length of rows, as that of waves does.
 func (f *first) excess(v []float64, a, b paired, k int, length float64) float64 {
 	brought := (b.mean*along(v, f.features, a.at) + a.mean*along(v, f.features, b.at)) / length
 	sum, doubt := along(v, f.products, k)-brought, firstDoubt*brought

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
-	"github.com/sottodp/sotto/schema"
 )
 
 // Look asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
@@ -89,8 +88,8 @@ func (q Look) Products(p Public) int {
 	return n * (n - 1) / 2
 }
 
-// Paired are the features whose products a first release has, ascending: the line of each of Numeric, and where the label
-// is a number its first wave.
+// Paired are the features whose products a first release has, ascending: the line of each of Numeric, and where the
+// label is a number its first wave.
 func (p Public) Paired() (features []int) {
 	for _, n := range p.Numeric {
 		if features = append(features, n.At); n.Waves > 0 && p.Classes == 0 {
@@ -131,9 +130,12 @@ func (p Public) Features() int {
 	return p.Dim
 }
 
+// PairFeatures is schema.PairFeatures, the features of a pair.
+const PairFeatures = 25
+
 // FirstSlot is the feature, counted from 0, at which the places of pairs begin: they are the last before the intercept.
 func (p Public) FirstSlot() int {
-	first := p.Features() - schema.PairFeatures*p.Slots
+	first := p.Features() - PairFeatures*p.Slots
 	if p.Intercept > 0 {
 		first--
 	}
@@ -168,11 +170,23 @@ func (c Choice) Check(p Public) error {
 	return nil
 }
 
-// A Refiner is an Oracle that can change the encoding of its rows, once. From then on every answer is about the refined
-// rows. Their bumps are 0 where the choice is of lines. Place k holds, for the k-th chosen pair, the products of
-// schema.PairBumps bumps of either column, the first column's first bump first. Then the row is brought within NormBound as
-// the schema has it. This costs nothing: the choice depends on releases alone, and no bound changes
-// (oracle/private/PROOFS.md#refine).
+// Narrow is w, of rows with all places, without the parameters of places that none of so many pairs takes.
+func (p Public) Narrow(w []float64, pairs int) (out []float64) {
+	if p.Slots == 0 {
+		return w
+	}
+	from := p.FirstSlot()
+	for row := range slices.Chunk(w, p.Features()) {
+		out = append(out, row[:from+pairs*PairFeatures]...)
+		out = append(out, row[from+p.Slots*PairFeatures:]...)
+	}
+	return out
+}
+
+// A Refiner is an Oracle that can change the encoding of its rows, once. From then on every answer is about the rows so
+// refined. Place k holds, for the k-th chosen pair, the products of schema.PairBumps bumps of either column, the first
+// column's first bump first. Then the row is brought within NormBound as the schema has it. This costs nothing: the
+// choice depends on releases alone, and no bound changes (oracle/private/PROOFS.md#refine).
 type Refiner interface {
 	Refine(ctx context.Context, c Choice) error
 }
@@ -187,4 +201,16 @@ func Refine(ctx context.Context, o Oracle, c Choice) error {
 		return ErrNotRefined
 	}
 	return r.Refine(ctx, c)
+}
+
+// A Chooser is an oracle that notes the choice of the encoding.
+type Chooser struct {
+	Oracle
+	Choice Choice
+}
+
+// Refine implements Refiner.
+func (o *Chooser) Refine(ctx context.Context, c Choice) error {
+	o.Choice = c
+	return Refine(ctx, o.Oracle, c)
 }

@@ -42,8 +42,8 @@ type Public struct {
 	Shifted bool `json:"shifted,omitempty"`
 	// Looked says that Look is answered (ADR 79); false in runs written before.
 	Looked bool `json:"looked,omitempty"`
-	// Slots is for how many pairs of Numeric columns a row has places of schema.PairFeatures each: its last features before the
-	// intercept, all 0 until Refine.
+	// Slots is for how many pairs of Numeric columns a row has places of PairFeatures each: its last features
+	// before the intercept, all 0 until Refine.
 	Slots int `json:"slots,omitempty"`
 	// Owners, where it is not 0, is how many owners of a network add up their sums so that only the total can be read,
 	// each with its share of the noise, and Colluders for how many of them the guarantee allows (ADR 66). Rows are those

@@ -80,8 +80,8 @@ func posterior(prior, epsilon float64) float64 {
 	return 1 / (1 + (1-prior)/prior*math.Exp(-epsilon))
 }
 
-// besides sets the parts of the budget that releases beside the gradients took, of μ², which adds up over Gaussian noise
-// on all rows; 0: they were not asked, or it is not to be known.
+// besides sets the parts of the budget that releases beside the gradients took: of μ², which adds up over Gaussian
+// noise on all rows. 0: they were not asked, or it is not to be known.
 func (g *Guarantee) besides(i *runlog.Info) {
 	var config struct {
 		First  float64 `json:"first_noise"`

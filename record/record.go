@@ -124,9 +124,9 @@ type Guarantee struct {
 	Relation    privacy.Adjacency `json:"relation"`
 	Words       string            `json:"words"`
 	Accountant  string            `json:"accountant"`
-	FirstShare  float64           `json:"first_share" unit:"share of μ²"`  // that a release took that chooses pairs of columns
-	CenterShare float64           `json:"center_share" unit:"share of μ²"` // that the mean row took
-	LastShare   float64           `json:"last_share" unit:"share of μ²"`   // that the release of the model's margins took
+	FirstShare  float64           `json:"first_share" unit:"share of μ²"`  // of what chose pairs of columns
+	CenterShare float64           `json:"center_share" unit:"share of μ²"` // of the mean row
+	LastShare   float64           `json:"last_share" unit:"share of μ²"`   // of the model's margins
 	Noise       string            `json:"noise"`                           // of all batches, in words
 	Sampling    string            `json:"sampling"`
 	Filter      bool              `json:"filter"` // the costs were chosen during the run, within a filter

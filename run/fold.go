@@ -17,7 +17,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
-	"github.com/sottodp/sotto/schema"
 )
 
 // keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
@@ -181,7 +180,7 @@ func (e ending) finite() bool { return Finite(e.w...) && Finite(e.margins.offset
 func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) error) (e ending, err error) {
 	e.outcome = method.Running.String()
 	var st method.Step
-	chooser := &chooser{Oracle: o}
+	chooser := &oracle.Chooser{Oracle: o}
 	for st, err = range w.steps(ctx, chooser) {
 		if err == nil && see != nil {
 			err = see(st)
@@ -200,36 +199,10 @@ func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) 
 	if err != nil && !errors.Is(err, replay.ErrEnd) {
 		return e, err
 	}
-	e.w, e.class, e.choice = w.output(), w.fallback(), chooser.choice
+	e.w, e.class, e.choice = w.output(), w.fallback(), chooser.Choice
 	e.margins = w.margins(e.w)
-	e.w = narrow(e.w, w.job.Facts, len(e.choice.Pairs))
+	e.w = w.job.Facts.Narrow(e.w, len(e.choice.Pairs))
 	return e, err
-}
-
-// A chooser notes the choice that a method makes of the encoding of rows.
-type chooser struct {
-	oracle.Oracle
-	choice oracle.Choice
-}
-
-// Refine implements oracle.Refiner.
-func (c *chooser) Refine(ctx context.Context, choice oracle.Choice) error {
-	c.choice = choice
-	return oracle.Refine(ctx, c.Oracle, choice)
-}
-
-// narrow is w without the parameters of places that no pair takes.
-func narrow(w []float64, facts oracle.Public, pairs int) []float64 {
-	if facts.Slots == 0 {
-		return w
-	}
-	var out []float64
-	from := facts.FirstSlot()
-	for row := range slices.Chunk(w, facts.Features()) {
-		out = append(out, row[:from+pairs*schema.PairFeatures]...)
-		out = append(out, row[from+facts.Slots*schema.PairFeatures:]...)
-	}
-	return out
 }
 
 // result is what run.json says of a run that ended so, after so many charges.

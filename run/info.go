@@ -125,9 +125,10 @@ func (j *Job) encodingFacts() []string {
 	if err != nil || noise == 0 {
 		return nil
 	}
+	dim := j.Facts.Dim - j.Facts.Margins()*j.Facts.Slots*schema.PairFeatures
 	facts := []string{fmt.Sprintf(
 		"Columns that name no encoding have %s by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.",
-		what, noise, j.Facts.Dim, float64(j.Facts.Rows)/float64(j.Facts.Dim), j.Schema.Counted())}
+		what, noise, dim, float64(j.Facts.Rows)/float64(dim), j.Schema.Counted())}
 	if auto.SmoothBumps {
 		facts = append(facts,
 			"The weights of "+what+" were brought closer to 0 by what the known noise adds to them, which costs nothing.")

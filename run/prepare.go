@@ -210,8 +210,8 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	return b, nil
 }
 
-// places is the schema with places for pairs that a run of method auto chooses, where neither spec nor schema names any,
-// and why.
+// places is the schema with places for pairs that a run of method auto chooses, where neither spec nor schema names
+// any, and why.
 func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, err error) {
 	auto, chooses := s.Method.(method.Auto)
 	if !chooses || s.Has("pairs") || len(encoded.Pairs) > 0 || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) {

@@ -551,7 +551,9 @@ func (s *Schema) Assumptions() []string {
 		}
 	}
 	if n := s.Open(); n > 0 {
-		out = append(out, fmt.Sprintf("Up to %d pairs of columns that a charged release shows are also encoded together, as the %d products of %d bumps of each.", n, PairFeatures, PairBumps))
+		out = append(out, fmt.Sprintf(
+			"Up to %d pairs of columns, which a charged release chooses, are also encoded together, as the %d products of %d bumps of each.",
+			n, PairFeatures, PairBumps))
 	}
 	for _, p := range s.Pairs {
 		if p.Open() {

@@ -253,6 +253,9 @@ func TestRefineRefuses(t *testing.T) {
 	meter, journal := cfg.Meter.(*free), cfg.Journal.(*memo)
 	o := openOracle(t, cfg)
 	before := o.local.table
+	if oracle.PairFeatures != schema.PairFeatures {
+		t.Error("places of pairs are not as many features as a pair has")
+	}
 	refused := func(o *Oracle, c oracle.Choice, why string) {
 		t.Helper()
 		if err := o.Refine(t.Context(), c); err == nil || !strings.Contains(err.Error(), why) || o.local != nil && o.local.table != before {

@@ -208,7 +208,7 @@ func (v *view) part(of func(*record.Guarantee) float64) string {
 // pairs names the pairs of columns that a release chose.
 func pairs(names []string) string {
 	if len(names) == 0 {
-		return "none of columns"
+		return "none"
 	}
 	return strings.Join(names, ", ")
 }

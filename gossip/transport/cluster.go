@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/sottodp/sotto/internal/newfile"
 )
@@ -24,7 +25,9 @@ const startsWithin = 15 * time.Second
 // A server that never has a store says the same.
 func starts(err error) bool {
 	var refused *nats.APIError
+	var denied *jetstream.APIError // what the newer of the client's two interfaces returns
 	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount ||
+		errors.As(err, &denied) && denied.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount ||
 		errors.Is(err, nats.ErrNoResponders)
 }
 

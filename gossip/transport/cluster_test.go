@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // cluster starts so many nats-servers that others might run: they know of the network what Configure wrote, no more.
@@ -70,6 +72,18 @@ func freePorts(t *testing.T, n int) (routes []*url.URL, ports []int) {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
 	}
 	return routes, ports
+}
+
+// A server without a store yet says so by either interface of the client; both are asked again.
+func TestStarts(t *testing.T) {
+	for err, again := range map[error]bool{
+		nats.ErrJetStreamNotEnabledForAccount: true, jetstream.ErrJetStreamNotEnabledForAccount: true, nats.ErrNoResponders: true,
+		jetstream.ErrStreamNotFound: false, nats.ErrStreamNotFound: false, context.Canceled: false,
+	} {
+		if got := starts(fmt.Errorf("stream: %w", err)); got != again {
+			t.Errorf("%v: asked again %t, want %t", err, got, again)
+		}
+	}
 }
 
 // The store at a cluster of stock servers does what the hub's does, with the same credentials; it outlives one of three servers.

@@ -69,8 +69,8 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 	m.setFirst(places, single, sensitivityOf(pub))
 	d := perClass(pub)
 	long, rows := m.firstLength(places), float64(pub.Rows)/(d+firstPlaces*schema.PairFeatures)
-	if float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues {
-		return 0, "no pairs: rows with places for them would take more than 2 GiB"
+	if float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues/2 { // refined rows are a second table
+		return 0, "no pairs: rows with places for them would take more than 1 GiB"
 	}
 	if long > firstLoud || rows < firstRows {
 		return 0, fmt.Sprintf("no pairs: the noise of a first release would be %.3g (at most %g), with %.3g rows per feature (at least %d)",

@@ -150,7 +150,15 @@ func held(found []record.Finding, what string) bool {
 func TestPlacesForPairs(t *testing.T) {
 	t.Parallel()
 	schema, table, _ := crossed(t, 10000)
-	head := "schema: " + schema + "\ndata: " + table + "\nmodel: {name: logistic}\n"
+	text, err := os.ReadFile(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := filepath.Join(t.TempDir(), "many.yaml") // of more than 1 GiB, once encoded
+	if err := os.WriteFile(many, []byte(strings.Replace(string(text), "rows: 10000", "rows: 2500000", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	head := "data: " + table + "\nmodel: {name: logistic}\n"
 	const some, little = "privacy: {epsilon: 8, delta: 1e-5, adjacency: add-or-remove}\n", "privacy: {epsilon: 0.005, delta: 1e-5, adjacency: add-or-remove}\n"
 	for _, c := range []struct {
 		text   string
@@ -160,7 +168,11 @@ func TestPlacesForPairs(t *testing.T) {
 		{some + "pairs: none\n", 0}, {some + "pairs: [[x, z]]\n", 0}, {some + "hats: none\n", 0}, {some + "columns: 1\n", 0},
 		{some + "method: {name: sgd}\nhats: 4\n", 0}, {some + "method: {name: auto, batch: 100}\n", 0}, {some + "method: {name: auto, noise_multiplier: 500}\n", 0},
 		{"privacy: {epsilon: 8, delta: 0, adjacency: add-or-remove}\nhats: 4\n", 0}, {"privacy: none\nlab: true\nhats: 4\n", 0}, {little + "hats: 4\n", 0},
+		{strings.Replace(some, "1e-5", "1e-8", 1) + "hats: 4\nschema: " + many, 0},
 	} {
+		if !strings.Contains(c.text, "schema:") {
+			c.text += "schema: " + schema
+		}
 		spec, err := parseSpec("s.yaml", []byte(head+c.text), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)

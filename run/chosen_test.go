@@ -158,6 +158,10 @@ func TestPlacesForPairs(t *testing.T) {
 	if err := os.WriteFile(many, []byte(strings.Replace(string(text), "rows: 10000", "rows: 2500000", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	none := filepath.Join(t.TempDir(), "none.yaml")
+	if err := os.WriteFile(none, append(text, "pairs: none\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	head := "data: " + table + "\nmodel: {name: logistic}\n"
 	const some, little = "privacy: {epsilon: 8, delta: 1e-5, adjacency: add-or-remove}\n", "privacy: {epsilon: 0.005, delta: 1e-5, adjacency: add-or-remove}\n"
 	for _, c := range []struct {
@@ -168,7 +172,7 @@ func TestPlacesForPairs(t *testing.T) {
 		{some + "pairs: none\n", 0}, {some + "pairs: [[x, z]]\n", 0}, {some + "hats: none\n", 0}, {some + "columns: 1\n", 0},
 		{some + "method: {name: sgd}\nhats: 4\n", 0}, {some + "method: {name: auto, batch: 100}\n", 0}, {some + "method: {name: auto, noise_multiplier: 500}\n", 0},
 		{"privacy: {epsilon: 8, delta: 0, adjacency: add-or-remove}\nhats: 4\n", 0}, {"privacy: none\nlab: true\nhats: 4\n", 0}, {little + "hats: 4\n", 0},
-		{strings.Replace(some, "1e-5", "1e-8", 1) + "hats: 4\nschema: " + many, 0},
+		{strings.Replace(some, "1e-5", "1e-8", 1) + "hats: 4\nschema: " + many, 0}, {some + "schema: " + none, 0},
 	} {
 		if !strings.Contains(c.text, "schema:") {
 			c.text += "schema: " + schema

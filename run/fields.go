@@ -25,7 +25,7 @@ func Fields() []config.Block {
 				"how many of the columns that features come from are used, the first of the schema; see below"),
 			config.NewField("hats", "`auto`, `none`, or a number from 2 to 64", "`auto`",
 				"bumps of the numeric columns whose [encoding](#columns-of-type-numeric) the schema leaves open"),
-			config.NewField("pairs", "`none`, or a list of pairs of names", "`none`",
+			config.NewField("pairs", "`none`, or a list of pairs of names", "`none`; `auto` may choose some",
 				"up to 4 [pairs of numeric columns](#pairs-of-columns) that are also encoded together, as in `[[age, hours]]`"),
 			config.NewField("model", "block", "required", "what to train"),
 			config.NewField("method", "block", "`auto`, which chooses every number", "how to train"),

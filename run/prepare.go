@@ -214,7 +214,7 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 // any, and why.
 func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, err error) {
 	auto, chooses := s.Method.(method.Auto)
-	if !chooses || s.Has("pairs") || len(encoded.Pairs) > 0 || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) {
+	if !chooses || s.Has("pairs") || encoded.Paired || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) {
 		return encoded, "", nil
 	}
 	j, err := PrepareModel(s, encoded)

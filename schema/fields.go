@@ -36,7 +36,7 @@ func Fields() []config.Block {
 				"columns of the table that `columns` does not name are not used; without it they are an error. Not for tables without a header and JSON Lines", "ignore"),
 			config.NewField("columns", "list", "required",
 				"CSV: all columns, in the order of the file if it has no header. LIBSVM and IDX: the label alone"),
-			config.NewField("pairs", "`none`, or a list of pairs of names", "`none`",
+			config.NewField("pairs", "`none`, or a list of pairs of names", "`none`; `auto` may choose some",
 				"CSV: up to 4 [pairs of numeric columns](#pairs-of-columns) that are also encoded together, as in `[[age, hours]]`"),
 		}},
 		{Title: "Block `unit`", Fields: []config.Field{

@@ -76,7 +76,7 @@ func PairsOf(n config.Node) (pairs []Pair, err error) {
 // WithPairs is the schema with these pairs and no others. [Schema.Check] says whether it can have them.
 func (s *Schema) WithPairs(pairs ...Pair) *Schema {
 	t := *s
-	t.Pairs = slices.Clone(pairs)
+	t.Pairs, t.Paired = slices.Clone(pairs), len(pairs) > 0
 	return &t
 }
 

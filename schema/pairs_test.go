@@ -30,6 +30,10 @@ func TestPairs(t *testing.T) {
 	plain := mustParse(t, strings.Replace(paired(""), "pairs: \n", "", 1))
 	none := mustParse(t, paired("none"))
 	s := mustParse(t, paired("[[hours, age], [gain, hours]]"))
+	if none.Paired == plain.Paired {
+		t.Error("a schema that says none is one that says nothing")
+	}
+	none.Paired = false
 	if d := cmp.Diff(plain, none); d != "" {
 		t.Error(d)
 	}

@@ -112,6 +112,7 @@ type Schema struct {
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
 	Pairs      []Pair   `json:"pairs,omitempty"`     // CSV: columns with features for what two of them do together
+	Paired     bool     `json:"-"`                   // the schema file says which pairs there are, or none; so a run adds none
 
 	// CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
 	OtherColumns string `json:"other_columns,omitempty"`
@@ -241,6 +242,7 @@ func FromJSON(b []byte) (*Schema, error) {
 		return nil, &config.Error{File: "schema (JSON)", Found: "text after the schema", Allowed: "nothing"}
 	}
 	s := Schema(p)
+	s.Paired = len(s.Pairs) > 0
 	if e := s.check(); e != nil {
 		e.File = "schema (JSON)"
 		return nil, e

@@ -222,7 +222,7 @@ func (r *reader) schema() *Schema {
 	if err != nil {
 		r.add("pairs", err)
 	}
-	s.Pairs = pairs
+	s.Pairs, s.Paired = pairs, r.doc.Has("pairs")
 	return s
 }
 

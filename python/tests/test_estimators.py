@@ -187,7 +187,7 @@ def test_pairs_of_a_schema_fit_what_two_columns_do_together(tmp_path):
             + "".join(f"  - {{name: {name}, type: numeric, min: -1, max: 1}}\n" for name in X.columns)
             + "  - {name: y, type: label, classes: [other, same]}\n", encoding="utf-8",
         )
-        model = SottoClassifier(10, 1e-5, "add-or-remove", schema=schema).fit(X, y)
+        model = SottoClassifier(10, 1e-5, "add-or-remove", schema=schema, lab=True, random_state=1).fit(X, y)
         assert least <= np.mean(model.predict(X) == y) <= most
         cells = [line for line in model.effects() if line["kind"] == "cell"]
         assert len(cells) == (25 if pairs != "none" else 0)
@@ -200,7 +200,7 @@ def test_pairs_of_a_schema_fit_what_two_columns_do_together(tmp_path):
 def test_bumps_fit_what_is_no_line():
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
     y = np.abs(X[:, 0]) > 0.5
-    line, curve = public(epsilon=5, rows=4000, hats=0), public(epsilon=5, rows=4000, hats=8)
+    line, curve = (public(epsilon=5, rows=4000, hats=hats, lab=True, random_state=1) for hats in (0, 8))
     other = np.random.default_rng(2).uniform(-1, 1, (4000, 2))
     truth = np.abs(other[:, 0]) > 0.5
     assert line.fit(X, y).score(other, truth) < 0.7 and curve.fit(X, y).score(other, truth) > 0.9

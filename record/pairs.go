@@ -24,6 +24,9 @@ type PairEffect struct {
 // pairEffects are those of the pairs of a schema with parameters w, times factor; noise is the deviation of each.
 func pairEffects(s *schema.Schema, w []float64, factor, noise float64) (all []PairEffect) {
 	for at, p := range s.PairPlaces() {
+		if p.Open() { // of a forged file
+			continue
+		}
 		k := PairEffect{Name: p.String(), A: p.A, B: p.B, OfA: s.Column(p.A).PairCenters(), OfB: s.Column(p.B).PairCenters(),
 			Noise: noise * factor}
 		low, high := math.Inf(1), math.Inf(-1)

@@ -42,7 +42,7 @@ func TestChosenPairs(t *testing.T) {
 		numbers bool
 		least   float64 // accuracy, or R²
 	}{
-		{"", false, 0.9}, {"replace-one\nholdout: 0.2\n", false, 0.9}, {"", true, 0.4},
+		{"", false, 0.9}, {"\nmodel.l2", false, 0.9}, {"replace-one\nholdout: 0.2\n", false, 0.9}, {"", true, 0.4},
 	} {
 		schema, table, test := crossed(t, 10000)
 		if c.numbers {
@@ -54,7 +54,10 @@ func TestChosenPairs(t *testing.T) {
 		if c.numbers {
 			over = append(over, set("model.name", "linear"), set("method.solve", "gradients"))
 		}
-		if relation, _, found := strings.Cut(c.more, "\n"); found {
+		switch relation, _, found := strings.Cut(c.more, "\n"); {
+		case found && relation == "":
+			over = append(over, set("model.l2", "1e-5"))
+		case found:
 			over = append(over, set("privacy.adjacency", relation), set("holdout", "0.2"))
 		}
 		job, whole := begin(t, dir, "whole", "method: {name: auto}", over...)
@@ -98,9 +101,10 @@ func TestChosenPairs(t *testing.T) {
 			for _, at := range []int{1, 20} { // behind the first release, and amid the gradients
 				broken(t, l, whole, filepath.Join(dir, fmt.Sprint("broken", at)), at, at)
 			}
+			broken(t, l, whole, filepath.Join(dir, "broken25"), 25, 20) // five batches are lost
 		}
 		l.Close()
-		for _, at := range []int{1, 20} {
+		for _, at := range []int{1, 20, 25} {
 			if job.Held != nil {
 				continue
 			}

@@ -167,7 +167,7 @@ type ending struct {
 	class   string             // that the output predicts for every row; "": it tells rows apart
 	claim   *secondorder.Claim // of a converged run
 	choice  oracle.Choice      // of the encoding of rows
-	w       []float64          // the parameters of rows so encoded, and what the walk knows of their margins
+	w       []float64          // the parameters, and what the walk knows of their margins
 	margins margins
 	answers [][]float64 // of the score on what is held out; nil: there is none
 }
@@ -201,7 +201,6 @@ func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) 
 	}
 	e.w, e.class, e.choice = w.output(), w.fallback(), chooser.Choice
 	e.margins = w.margins(e.w)
-	e.w = w.job.Facts.Narrow(e.w, len(e.choice.Pairs))
 	return e, err
 }
 
@@ -231,6 +230,15 @@ func given(r, of *runlog.Result) {
 
 // file is the model file of a run that ended so.
 func (j *Job) file(e ending, g Guarantee) (*model.File, error) {
+	e.w = j.narrow(e)
+	return j.fileOf(e, g)
+}
+
+// narrow are the parameters of an ending without those of places that no pair takes, as the model file has them.
+func (j *Job) narrow(e ending) []float64 { return j.Facts.Narrow(e.w, len(e.choice.Pairs)) }
+
+// fileOf is the model file with parameters as it has them.
+func (j *Job) fileOf(e ending, g Guarantee) (*model.File, error) {
 	with, err := j.chosen(e.choice)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,7 @@ func TestPairsField(t *testing.T) {
 		"schema: " + schema + "\npairs: [[x, z], [z, x]]":                       `s.yaml:4:17: pairs[1]: the columns "z" and "x" are paired twice`,
 		"schema: " + schema + "\npairs: [[x, z]]\ncolumns: 1":                   `s.yaml:4:13: pairs[0][1]: the field columns leaves the column "z" out; choose one that it keeps, or write columns: all`,
 		"schema: " + schema + "\npairs: [[x, z]]\ncolumns: 2":                   "pairs of columns: x × z",
+		"schema: " + schema + "\npairs: [['', '']]":                             `s.yaml:4:9: pairs[0]: found`,
 		"schema: " + schema + "\npairs: auto":                                   `s.yaml:4:8: pairs: found "auto"; write none, or a list`,
 		"schema: " + schema + "\npairs: [x, z]":                                 `s.yaml:4:9: pairs[0]: found "x"; write the names of two columns, as in [age, hours]`,
 		"schema: " + schema + "\npairs: [[x, z]]\ndata: " + packed:              "s.yaml:4:1: pairs: the table is packed, so its encoding is fixed; leave pairs out, or pack the table with a schema that has them",

@@ -231,7 +231,7 @@ func (j *Job) chosen(c oracle.Choice) (*Job, error) {
 		return j, nil
 	}
 	with := *j
-	with.Schema = j.Schema.WithPairs(j.paired(c)...)
+	with.Schema, with.Objective = j.Schema.WithPairs(j.paired(c)...), method.Objective{}
 	return &with, with.setModel()
 }
 
@@ -475,6 +475,9 @@ func (j *Job) setModel() error {
 			strings.Join(method.Networks(), ", "))
 	}
 	j.setFacts()
+	if err := j.checkPlaces(); err != nil {
+		return err
+	}
 	return j.setRegularizer()
 }
 
@@ -528,6 +531,18 @@ func (j *Job) setFacts() {
 	if s := spec.sum; s != nil { // what owners add up are sums over rows as they are, whose events state one move
 		j.Facts.Owners, j.Facts.Colluders, j.Facts.Presence = len(s.Names), s.Colluders, false
 	}
+}
+
+// checkPlaces refuses a schema with places for pairs where no first release is answered.
+func (j *Job) checkPlaces() error {
+	s, f := j.Schema, j.Model.Facts()
+	_, network := j.Model.(model.Starter)
+	linear := (model.Calibrates(j.Model) || f.Shifted) && !network && f.Unit == 0
+	if n := s.Open(); n > 0 && (n < len(s.Pairs) || !s.Intercept || s.UnitRows > 0 || j.Spec.sum != nil || !linear) {
+		return inputError(j.Spec.Schema,
+			"pairs: has places that no columns take; only a run of auto with an intercept, whose records are rows, makes them")
+	}
+	return nil
 }
 
 // setRegularizer sets the one that the spec has, if any.

@@ -86,6 +86,8 @@ func LoadModel(path string) (*Trained, error) {
 		return nil, &InputError{path, err}
 	}
 	switch names := t.Schema.FeatureNames(); {
+	case t.Schema.Open() > 0:
+		return nil, inputError(path, "schema: has places for pairs that no columns take, which no model file has")
 	case t.Schema.Dim() != f.Dim || t.Schema.Classes() != len(f.Classes):
 		return nil, inputError(path, "schema: found one of %d features and %d classes; use that of the parameters, %d and %d",
 			t.Schema.Dim(), t.Schema.Classes(), f.Dim, len(f.Classes))

@@ -386,6 +386,9 @@ type spent struct {
 
 func (o spent) Public() oracle.Public { return o.job.Facts }
 
+// Refine implements oracle.Refiner: what was lost was of rows so encoded.
+func (o spent) Refine(_ context.Context, c oracle.Choice) error { return c.Check(o.job.Facts) }
+
 func (o spent) Batch(_ context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
 	if o.over {
 		return nil, privacy.ErrExhausted

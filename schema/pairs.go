@@ -65,7 +65,8 @@ func PairsOf(n config.Node) (pairs []Pair, err error) {
 	}
 	for _, e := range list {
 		var names []string
-		if e.IsBlock() || e.Text() == "" && e.Decode(&names) != nil || len(names) != 2 {
+		if e.IsBlock() || e.Text() == "" && e.Decode(&names) != nil || len(names) != 2 ||
+			slices.Contains(names, "") {
 			return nil, e.Wrong("the names of two columns, as in [age, hours]")
 		}
 		pairs = append(pairs, Pair{names[0], names[1]})

@@ -193,7 +193,12 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }
 
 // Look returns the recorded sums.
-func (b *batch) Look(q oracle.Look) ([]float64, error) { return b.take(q, q.Len(b.o.Facts)) }
+func (b *batch) Look(q oracle.Look) ([]float64, error) {
+	if err := q.Fits(b.o.Facts); err != nil { // of a forged run
+		return nil, err
+	}
+	return b.take(q, q.Len(b.o.Facts))
+}
 
 // Hess returns the recorded Hessian.
 func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {

@@ -108,6 +108,9 @@ func neighbors(job *run.Job, table *data.Table) (with, without *data.Table, err 
 			bias = float64(table.Blocks[0].X[table.Dim-1])
 		}
 	}
+	if facts.Slots > 0 { // rows have no features there, until pairs are chosen
+		features = facts.FirstSlot()
+	}
 	if features < 1 {
 		return nil, nil, fmt.Errorf("schema: found no feature; use a table with at least one")
 	}

@@ -58,7 +58,8 @@ func TestAdultHoldout(t *testing.T) {
 func heldOut(t *testing.T, spec, table string, seed int, over ...run.Override) (*runlog.Info, *runlog.Scores) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	for _, f := range [][2]string{{"data", quote(table)}, {"lab", "true"}, {"seed", fmt.Sprint(seed)}, {"out", quote(dir)}, {"ledger", quote(dir + ".db")}} {
+	// Rows are read again under the job's schema, which is the model's if the run chooses no pairs.
+	for _, f := range [][2]string{{"pairs", "none"}, {"data", quote(table)}, {"lab", "true"}, {"seed", fmt.Sprint(seed)}, {"out", quote(dir)}, {"ledger", quote(dir + ".db")}} {
 		over = append(over, run.Override{Path: f[0], Value: f[1], From: "test"})
 	}
 	s, err := run.LoadSpec(spec, over)

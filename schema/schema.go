@@ -112,7 +112,7 @@ type Schema struct {
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
 	Pairs      []Pair   `json:"pairs,omitempty"`     // CSV: columns with features for what two of them do together
-	Paired     bool     `json:"-"`                   // the schema file says which pairs there are, or none; so a run adds none
+	Paired     bool     `json:"-"`                   // the schema file says which pairs there are, so a run adds none
 
 	// CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
 	OtherColumns string `json:"other_columns,omitempty"`

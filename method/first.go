@@ -19,19 +19,20 @@ import (
 // The first release of a run that may choose pairs of columns, measured on tables
 // (docs/measurements/methods.md#first-release).
 const (
-	firstShare   = 0.1     // of the budget, of μ²
-	firstLoud    = 0.3     // the length of the noise in the mean row, over the bound on a row, up to which there is one
-	firstRows    = 50      // for each feature, those of pairs counted, at least
-	firstPlaces  = 4       // for pairs
-	firstNumbers = 1 << 20 // of the release, at most
-	firstMost    = 60      // columns, whose pairs are all looked at
-	firstCells   = 8       // of a numeric label
-	firstCount   = 1.0     // oracle.Look.Count
-	firstPairs   = 3.0     // oracle.Look.Pairs
-	firstStrong  = 8.0     // deviations above what noise alone gives, from which on a pair is chosen
-	firstSeen    = 2.5     // deviations of its count, from which on a cell of a numeric label has rows
-	firstDoubt   = 0.5     // how far off what a feature brings by its mean may be, over it
-	firstFar     = 2.5     // deviations of the label, beyond which a label counts as that far from the mean
+	firstShare      = 0.1     // of the budget, of μ²
+	firstLoud       = 0.3     // the length of the noise in the mean row, over the bound on a row, up to which there is one
+	firstNumberLoud = 0.02    // the same, where the label is a number: with more, its pairs do not show
+	firstRows       = 50      // for each feature, those of pairs counted, at least
+	firstPlaces     = 4       // for pairs
+	firstNumbers    = 1 << 20 // of the release, at most
+	firstMost       = 60      // columns, whose pairs are all looked at
+	firstCells      = 8       // of a numeric label
+	firstCount      = 1.0     // oracle.Look.Count
+	firstPairs      = 3.0     // oracle.Look.Pairs
+	firstStrong     = 8.0     // deviations above what noise alone gives, from which on a pair is chosen
+	firstSeen       = 2.5     // deviations of its count, from which on a cell of a numeric label has rows
+	firstDoubt      = 0.5     // how far off what a feature brings by its mean may be, over it
+	firstFar        = 2.5     // deviations of the label, beyond which a label counts as that far from the mean
 )
 
 // firstQuery asks for the sums of the first release.
@@ -69,6 +70,10 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 	}
 	m.setFirst(places, single, sensitivityOf(pub))
 	d := perClass(pub)
+	loud := firstLoud
+	if pub.Classes == 0 {
+		loud = firstNumberLoud
+	}
 	long, rows := m.firstLength(places), float64(pub.Rows)/(d+firstPlaces*schema.PairFeatures)
 	if float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues/2 { // refined rows are a second table
 		return 0, "no pairs: rows with places for them would take more than 1 GiB"
@@ -76,9 +81,9 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 	if q := m.firstQuery(places); q.Fits(places) != nil || q.Len(places) > firstNumbers {
 		return 0, fmt.Sprintf("no pairs: a first release would have more than %d numbers", firstNumbers)
 	}
-	if long > firstLoud || rows < firstRows {
+	if long > loud || rows < firstRows {
 		return 0, fmt.Sprintf("no pairs: the noise of a first release would be %.3g (at most %g), with %.3g rows per feature (at least %d)",
-			long, firstLoud, rows, firstRows)
+			long, loud, rows, firstRows)
 	}
 	return firstPlaces, fmt.Sprintf("places for %d pairs of columns that a first release may choose", firstPlaces)
 }

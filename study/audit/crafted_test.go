@@ -40,15 +40,16 @@ func craft(t *testing.T, job *run.Job, seed int, fault Fault, runs int) *Result 
 	return r
 }
 
-// On clinic and adult with `auto` the bound is 85 % of the claim or more, and an alarm is none.
+// On clinic with `auto` the bound is 85 % of the claim or more, on adult, whose first release is a tenth of the budget that no canary
+// is in, 80 %; and an alarm is none.
 func TestCraftedIsTight(t *testing.T) {
 	race.Skip(t)
 	t.Parallel()
-	for _, name := range []string{"clinic", "adult"} {
+	for name, least := range map[string]float64{"clinic": 0.85, "adult": 0.8} {
 		for _, epsilon := range []string{"1", "4", "8"} {
 			r := craft(t, example(t, name, epsilon), 1, "", 0)
 			t.Logf("%s, ε = %s: at least %.3f, %.3f of any mechanism, %d runs, noise %.4f to %.4f", name, epsilon, r.Bound, r.Plain, r.Runs, r.Scale[0], r.Scale[1])
-			if r.Refuted() || r.Bound < 0.85*r.Epsilon || r.Scale[0] < 0.96 || r.Scale[1] > 1.04 {
+			if r.Refuted() || r.Bound < least*r.Epsilon || r.Scale[0] < 0.96 || r.Scale[1] > 1.04 {
 				t.Errorf("%s, ε = %s: at least %.3f, noise %v, alarms %v", name, epsilon, r.Bound, *r.Scale, r.Alarms)
 			}
 		}

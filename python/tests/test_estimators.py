@@ -181,7 +181,7 @@ def test_pairs_of_a_schema_fit_what_two_columns_do_together(tmp_path):
     X = pd.DataFrame(rng.uniform(-1, 1, (4000, 2)), columns=["left", "right"])
     y = np.where(X["left"] * X["right"] > 0, "same", "other")
     schema = tmp_path / "schema.yaml"
-    for pairs, least, most in ("[[left, right]]", 0.9, 1), ("none", 0, 0.58):
+    for pairs, least, most in ("[[left, right]]", 0.9, 1), ("none", 0, 0.65):
         schema.write_text(
             f"dataset: crossed\nrows: 4000\npairs: {pairs}\ncolumns:\n"
             + "".join(f"  - {{name: {name}, type: numeric, min: -1, max: 1}}\n" for name in X.columns)

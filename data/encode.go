@@ -229,22 +229,28 @@ func (e *encoder) coefficients(image []byte) {
 	e.scatter.Coefficients(e.val, image, e.waves)
 }
 
-// products adds the features of the pairs: at most two bumps of a column are not 0.
+// products adds the features of the pairs.
 func (e *encoder) products() {
-	const k = schema.PairBumps
 	for _, p := range e.pairs {
-		a, b := e.line[p.a], e.line[p.b]
-		if a != a || b != b {
-			continue
+		at, of := pairOf(e.line[p.a], e.line[p.b])
+		for k, v := range of {
+			e.feature(p.first+at[k], v)
 		}
-		i, left, right := schema.Bumps(k, a)
-		j, low, high := schema.Bumps(k, b)
-		at := p.first + k*i + j
-		e.feature(at, left*low)
-		e.feature(at+1, left*high)
-		e.feature(at+k, right*low)
-		e.feature(at+k+1, right*high)
 	}
+}
+
+// pairOf are the features of a pair of lines that may differ from 0, ascending: the products of at most two bumps of
+// either. They are 0 where one of the lines is none.
+func pairOf(a, b float64) (at [4]int, of [4]float64) {
+	if a != a || b != b {
+		return at, of
+	}
+	const k = schema.PairBumps
+	i, left, right := schema.Bumps(k, a)
+	j, low, high := schema.Bumps(k, b)
+	first := k*i + j
+	at = [4]int{first, first + 1, first + k, first + k + 1}
+	return at, [4]float64{left * low, left * high, right * low, right * high}
 }
 
 // finish adds the features of pairs and the intercept, and applies the row rule: then val and norm are final.

@@ -14,7 +14,8 @@ import (
 type Refinement struct {
 	Columns []Curved // the numeric columns, in the order of their features
 	// Of each pair, the next features from First on become the products of bumps of two of the columns, which all precede
-	// them. There are Places for so many pairs; those that no pair takes stay 0, or leave the table where Narrow.
+	// them. Places is the number of pairs that rows have features for; those without a pair stay 0, or leave the table
+	// where Narrow.
 	Pairs  [][2]int
 	First  int
 	Places int
@@ -167,22 +168,13 @@ func (f *refiner) lines(one float64) {
 
 // products adds the features of pairs, multiplied by scale as the others are.
 func (f *refiner) products(scale float64) {
-	add := func(j int, v float64) {
-		if v != 0 {
-			f.col, f.val = append(f.col, int32(j)), append(f.val, v*scale)
-		}
-	}
 	for n, pair := range f.Pairs {
-		a, b := f.line[pair[0]], f.line[pair[1]]
-		if a != a || b != b {
-			continue
+		at, of := pairOf(f.line[pair[0]], f.line[pair[1]])
+		for k, v := range of {
+			if v != 0 {
+				f.col = append(f.col, int32(f.First+schema.PairFeatures*n+at[k]))
+				f.val = append(f.val, v*scale)
+			}
 		}
-		i, left, right := schema.Bumps(schema.PairBumps, a)
-		j, low, high := schema.Bumps(schema.PairBumps, b)
-		at := f.First + schema.PairBumps*(schema.PairBumps*n+i) + j
-		add(at, left*low)
-		add(at+1, left*high)
-		add(at+schema.PairBumps, right*low)
-		add(at+schema.PairBumps+1, right*high)
 	}
 }

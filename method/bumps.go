@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/schema"
 )
 
 // Bumps says what each numeric column gets beside its linear feature where the schema names no encoding, and why: how
@@ -88,9 +87,9 @@ func (m Auto) Noise(pub oracle.Public, terms Terms) (float64, error) {
 
 // perClass is the number of parameters of one class, without those of places of pairs, which rows need not have.
 func perClass(pub oracle.Public) float64 {
-	d := float64(pub.Dim)
+	d := float64(pub.WithSlots(0).Dim)
 	if pub.Classes > 2 {
 		d /= float64(pub.Classes)
 	}
-	return math.Max(1, d-float64(pub.Slots*schema.PairFeatures))
+	return math.Max(1, d)
 }

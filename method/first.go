@@ -11,13 +11,14 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/schema"
 )
 
 // The first release of a run that may choose pairs of columns, measured on tables
-// (docs/measurements/methods.md#first-release).
+// (docs/measurements/methods.md#the-first-release).
 const (
 	firstShare      = 0.1     // of the budget, of μ²
 	firstLoud       = 0.3     // the length of the noise in the mean row, over the bound on a row, up to which there is one
@@ -56,9 +57,8 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 	case g.Noise != 0 || g.Batch != 0 || g.Clipping == ByValue || m.Solve == SolveStatistics:
 		return 0, "no pairs: they are for runs over all rows that choose their noise"
 	}
-	places := pub
-	places.Dim += pub.Margins() * firstPlaces * schema.PairFeatures
-	places.Slots, places.Looked = firstPlaces, true
+	places := pub.WithSlots(firstPlaces)
+	places.Looked = true
 	single, err := m.single(places, terms)
 	if err != nil {
 		return 0, ""
@@ -68,7 +68,11 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 			return 0, "no pairs: the squared loss is minimized by statistics"
 		}
 	}
-	m.setFirst(places, single, sensitivityOf(pub))
+	delta, err := clip.Sensitivity(1, pub.Adjacency)
+	if err != nil {
+		return 0, ""
+	}
+	m.setFirst(places, single, delta)
 	d := perClass(pub)
 	loud := firstLoud
 	if pub.Classes == 0 {
@@ -86,14 +90,6 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 			long, loud, rows, firstRows)
 	}
 	return firstPlaces, fmt.Sprintf("places for %d pairs of columns that a first release may choose", firstPlaces)
-}
-
-// sensitivityOf is that of a sum of parts of norm up to 1.
-func sensitivityOf(pub oracle.Public) float64 {
-	if pub.Adjacency == privacy.ReplaceOne {
-		return 2
-	}
-	return 1
 }
 
 // setFirst begins a run with places for pairs with a first release. one is the noise of a mean gradient of clip norm 1
@@ -218,13 +214,14 @@ func (f *first) numbers() {
 	f.contrast = [][]float64{v}
 }
 
-// center is the rows' noisy mean, without the intercept, drawn toward 0 by what noise adds to its length, as rows will
-// have it that have so many pairs beside. Pairs share the row's norm; the square of one is 4/9 if rows spread evenly.
+// center is the rows' noisy mean, without the intercept, drawn toward 0 by what noise adds to its length, as rows have
+// it with that number of pairs. Pairs share the row's norm; the square of one is 4/9 if rows spread evenly.
 func (f *first) center(pairs int) []float64 {
 	m := slices.Clone(f.all)
 	floats.Scale(1/f.rows, m)
 	m[f.pub.Intercept-1] = 0
-	clear(m[f.pub.FirstSlot() : f.pub.FirstSlot()+f.pub.Slots*schema.PairFeatures])
+	from, to := f.pub.OpenSlots(0)
+	clear(m[from:to])
 	shrink(m, float64(len(f.share))*f.noise*f.noise/(f.rows*f.rows))
 	part := f.unit / f.pub.NormBound
 	floats.Scale(1/math.Sqrt(1+float64(pairs)*4/9*part*part), m)
@@ -280,14 +277,14 @@ type paired struct {
 
 // paired are those features, and the length that products are divided by, as it is on average.
 func (f *first) paired() (features []paired, length float64) {
-	for c, n := range f.pub.Numeric {
-		features = append(features, paired{c, n.At, f.all[n.At] / f.rows, f.square(n, false)})
-		if n.Waves > 0 && f.pub.Classes == 0 {
-			features = append(features, paired{c, n.At + 1, f.all[n.At+1] / f.rows, f.square(n, true)})
+	of := 0
+	for _, at := range f.pub.Paired() {
+		for of+1 < len(f.pub.Numeric) && f.pub.Numeric[of+1].At <= at {
+			of++
 		}
-	}
-	for _, p := range features {
-		length += p.square
+		n := f.pub.Numeric[of]
+		p := paired{of, at, f.all[at] / f.rows, f.square(n, at > n.At)}
+		features, length = append(features, p), length+p.square
 	}
 	return features, math.Sqrt(length)
 }
@@ -333,8 +330,8 @@ func (f *first) pairs() (chosen [][2]int) {
 	return chosen
 }
 
-// weigh gives a cell of a numeric label less weight the more its noise is beside the spread of its rows' products, of
-// so many features.
+// weigh gives a cell of a numeric label less weight the more its noise is beside the spread of its rows' products,
+// of that number of features.
 func (f *first) weigh(features int, length float64) {
 	v, noise := f.contrast[0], f.noise/(f.query.Pairs*length)*float64(features)
 	noise *= noise / f.rows
@@ -373,32 +370,35 @@ func (m Auto) begin(ctx context.Context, o oracle.Oracle) (*first, oracle.Oracle
 	if err := oracle.Refine(ctx, o, oracle.Choice{Pairs: pairs}); err != nil {
 		return nil, o, 0, err
 	}
-	from := f.pub.FirstSlot() + len(pairs)*schema.PairFeatures
-	return f, narrow{o, from, f.pub.FirstSlot() + f.pub.Slots*schema.PairFeatures}, len(pairs), nil
+	with := &narrow{Oracle: o, features: f.pub.Features()}
+	with.from, with.to = f.pub.OpenSlots(len(pairs))
+	return f, with, len(pairs), nil
 }
 
 // A narrow is an oracle over rows whose features from one on up to another are 0: so are the gradients', without their
 // noise.
 type narrow struct {
 	oracle.Oracle
-	from, to int
+	features, from, to int
+	batch              narrowBatch // the last
 }
 
 type narrowBatch struct {
 	oracle.Batch
-	o narrow
+	o *narrow
 }
 
-func (o narrow) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
+func (o *narrow) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.Query) (oracle.Batch, error) {
 	b, err := o.Oracle.Batch(ctx, s, queries...)
-	return narrowBatch{b, o}, err
+	o.batch = narrowBatch{b, o}
+	return &o.batch, err
 }
 
 // Grad is that of the parameters that rows have features for.
-func (b narrowBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
+func (b *narrowBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	g, err := b.Batch.Grad(q, w)
-	for row := range slices.Chunk(g, b.o.Public().Features()) {
-		clear(row[b.o.from:b.o.to])
+	for row := 0; row < len(g); row += b.o.features {
+		clear(g[row+b.o.from : row+b.o.to])
 	}
 	return g, err
 }

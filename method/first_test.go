@@ -89,7 +89,7 @@ func (o lookingBatch) Look(q oracle.Look) ([]float64, error) {
 	return sums, nil
 }
 
-// newLooking is of n rows with so many columns, each a line and two waves, whose labels are those of label, of a row's lines; classes
+// newLooking is of n rows with that number of columns, each a line and two waves, whose labels are those of label, of a row's lines; classes
 // is 0 for a number from −4 to 4.
 func newLooking(rnd *rand.Rand, n, columns, classes int, label func(x []float64) float64) *looking {
 	dim := 3*columns + 2*schema.PairFeatures + 1
@@ -199,3 +199,35 @@ func TestFirstCenter(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowAllocatesNothing: the oracle that leaves places out allocates nothing in a step.
+func TestNarrowAllocatesNothing(t *testing.T) {
+	g := make([]float64, 2*60)
+	o := &narrow{Oracle: still{&stillBatch{g: g}}, features: 60, from: 20, to: 50}
+	ctx := t.Context()
+	var q oracle.Grad
+	if n := testing.AllocsPerRun(100, func() {
+		b, _ := o.Batch(ctx, sample.Full{})
+		if _, err := b.Grad(q, nil); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations a step", n)
+	}
+}
+
+// still answers with the same gradient each time.
+type still struct{ b *stillBatch }
+
+type stillBatch struct {
+	oracle.Batch
+	g []float64
+}
+
+func (o still) Public() oracle.Public { return oracle.Public{} }
+
+func (o still) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.Batch, error) {
+	return o.b, nil
+}
+
+func (b *stillBatch) Grad(oracle.Grad, []float64) ([]float64, error) { return b.g, nil }

@@ -12,7 +12,6 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
-	"github.com/sottodp/sotto/schema"
 )
 
 // What ends a run of classes.
@@ -97,8 +96,7 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if st.Center != nil {
 		m, _ = m.around(pub, obj, st.Center)
 	}
-	used := len(w) - pub.Margins()*schema.PairFeatures*(pub.Slots-pairs)
-	expected := 1 - math.Min(1, float64(used)*m.NoiseVariance(pub, obj.convex())/size)/2
+	expected := 1 - math.Min(1, float64(pub.WithSlots(pairs).Dim)*m.NoiseVariance(pub, obj.convex())/size)/2
 	if factor != nil {
 		expected = factor.Of(w)
 	}

@@ -170,15 +170,27 @@ func (c Choice) Check(p Public) error {
 	return nil
 }
 
-// Narrow is w, of rows with all places, without the parameters of places that none of so many pairs takes.
+// WithSlots are the facts of rows that have places for n pairs instead.
+func (p Public) WithSlots(n int) Public {
+	p.Dim += p.Margins() * PairFeatures * (n - p.Slots)
+	p.Slots = n
+	return p
+}
+
+// OpenSlots are the features from one on up to another that rows do not have with that number of pairs.
+func (p Public) OpenSlots(pairs int) (from, to int) {
+	from = p.FirstSlot()
+	return from + pairs*PairFeatures, from + p.Slots*PairFeatures
+}
+
+// Narrow is w, of rows with all places, without the parameters of OpenSlots.
 func (p Public) Narrow(w []float64, pairs int) (out []float64) {
 	if p.Slots == 0 {
 		return w
 	}
-	from := p.FirstSlot()
+	from, to := p.OpenSlots(pairs)
 	for row := range slices.Chunk(w, p.Features()) {
-		out = append(out, row[:from+pairs*PairFeatures]...)
-		out = append(out, row[from+p.Slots*PairFeatures:]...)
+		out = append(append(out, row[:from]...), row[to:]...)
 	}
 	return out
 }

@@ -125,7 +125,7 @@ func (j *Job) encodingFacts() []string {
 	if err != nil || noise == 0 {
 		return nil
 	}
-	dim := j.Facts.Dim - j.Facts.Margins()*j.Facts.Slots*schema.PairFeatures
+	dim := j.Facts.WithSlots(0).Dim
 	facts := []string{fmt.Sprintf(
 		"Columns that name no encoding have %s by a rule on public numbers: noise ν√d = %.3g with d = %d, and %.3g %s per feature.",
 		what, noise, dim, float64(j.Facts.Rows)/float64(dim), j.Schema.Counted())}

@@ -137,7 +137,7 @@ func TestFallbackStep(t *testing.T) {
 	}
 }
 
-// TestOutlook: a table that is too small is told so, with what would do: that is not told so, and a little less is. So it is for every
+// TestOutlook: a table that is too small is told so, with what would do: that is not told so, and a little less is. This holds for every
 // kind of label, relation, law of noise and unit, and for steps, norms and noise that are given.
 func TestOutlook(t *testing.T) {
 	several, number, poor := wide(600, 5*200), wide(600, 200), wide(600, 200)
@@ -170,6 +170,9 @@ func TestOutlook(t *testing.T) {
 					o := at(pub, 0.1)
 					if o == nil || o.Features != 200 || !(o.Epsilon > 0.1) || !(o.Rows > 600) {
 						t.Fatalf("%s: %+v", where, o)
+					}
+					if with := at(pub.WithSlots(4), 0.1); *with != *o {
+						t.Errorf("%s: with places for pairs %+v, without %+v", where, with, o)
 					}
 					rows, fewer := pub, pub
 					rows.Rows = o.Rows

@@ -31,7 +31,7 @@ type Outlook struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Rows    int     `json:"rows,omitempty"`
 	Fewer   int     `json:"fewer,omitempty"` // the largest number of features that would do; 0: there is none
-	Model   string  `json:"model,omitempty"` // that it is of, in place of the run's; empty: the run's
+	Model   string  `json:"model,omitempty"` // that it is of, where it is not the run's; empty: it is
 }
 
 // marginNoise is the standard deviation of the known noise in the margin of a row of norm R at the output, if rows
@@ -102,6 +102,7 @@ func (m Auto) Foresee(pub oracle.Public, obj Objective, terms Terms) (*Outlook, 
 		m = Auto{}
 	}
 	m.Gradient.Laplace = terms.Budget.Delta == 0
+	pub = pub.WithSlots(0) // as rows are whatever pairs a run chooses
 	unit, err := m.one(pub, terms)
 	if err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (g *Guarantee) besides(i *runlog.Info) {
 		Center float64 `json:"center_noise"`
 		Last   float64 `json:"last_noise"`
 	}
-	if json.Unmarshal(i.Config, &config) != nil {
+	if json.Unmarshal(i.Config, &config) != nil || !(i.NoiseMultiplier > 0) {
 		return
 	}
 	square := func(noise float64) float64 {

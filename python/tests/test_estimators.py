@@ -180,15 +180,17 @@ def test_pairs_of_a_schema_fit_what_two_columns_do_together(tmp_path):
     rng = np.random.default_rng(7)
     X = pd.DataFrame(rng.uniform(-1, 1, (4000, 2)), columns=["left", "right"])
     y = np.where(X["left"] * X["right"] > 0, "same", "other")
+    other = pd.DataFrame(rng.uniform(-1, 1, (4000, 2)), columns=X.columns)
+    truth = np.where(other["left"] * other["right"] > 0, "same", "other")
     schema = tmp_path / "schema.yaml"
-    for pairs, least, most in ("[[left, right]]", 0.9, 1), ("none", 0, 0.65):
+    for pairs, least, most in ("[[left, right]]", 0.9, 1), ("none", 0, 0.58):
         schema.write_text(
             f"dataset: crossed\nrows: 4000\npairs: {pairs}\ncolumns:\n"
             + "".join(f"  - {{name: {name}, type: numeric, min: -1, max: 1}}\n" for name in X.columns)
             + "  - {name: y, type: label, classes: [other, same]}\n", encoding="utf-8",
         )
         model = SottoClassifier(10, 1e-5, "add-or-remove", schema=schema, lab=True, random_state=1).fit(X, y)
-        assert least <= np.mean(model.predict(X) == y) <= most
+        assert least <= np.mean(model.predict(other) == truth) <= most
         cells = [line for line in model.effects() if line["kind"] == "cell"]
         assert len(cells) == (25 if pairs != "none" else 0)
         if cells:

@@ -10,9 +10,9 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-func example(t *testing.T, name, epsilon string) *run.Job {
+func example(t *testing.T, name, epsilon string, more ...run.Override) *run.Job {
 	t.Helper()
-	spec, err := run.LoadSpec("../../examples/"+name+"/sotto.yaml", []run.Override{{Path: "privacy.epsilon", Value: epsilon, From: "test"}})
+	spec, err := run.LoadSpec("../../examples/"+name+"/sotto.yaml", append(more, run.Override{Path: "privacy.epsilon", Value: epsilon, From: "test"}))
 	if err != nil {
 		t.Fatal(err)
 	}

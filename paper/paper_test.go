@@ -87,7 +87,7 @@ func TestContinue(t *testing.T) {
 			r := &Results{R: all, Tables: []Table{{Head: []string{"what", "paper", "Sotto"}, Rows: [][]string{{"T", "396", "395"}, {"ε", "only drawn", "1"}, {"n", "5", ""}}}}}
 			r.Claims.Add("§1", "a", "is one", true, "%d", 1)
 			r.Claims.Add("§2", "b", "is two", false, "%d", 1).Because("It is one.")
-			r.Claims.NotTested("§3", "c", "is three", "Nobody counts.")
+			r.Claims.NotTested("§3", "c", "is three", "There is no count.")
 			return r, nil
 		})}
 	}
@@ -170,7 +170,7 @@ func TestContinue(t *testing.T) {
 	if diff := cmp.Diff(r.Record, again); diff != "" {
 		t.Errorf("the record read again: %s", diff)
 	}
-	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "(`b`) | 1 | It is one. |", "\n## Notes\n\nA note.\n\n## Claims that fail\n", "| P9 | §1: is one (`a`) | 1 |", "| Nobody counts. |"} {
+	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "(`b`) | 1 | It is one. |", "\n## Notes\n\nA note.\n\n## Claims that fail\n", "| P9 | §1: is one (`a`) | 1 |", "| There is no count. |"} {
 		if page := Summary([]*Record{again}, "\nA note.\n"); !strings.Contains(page, want) {
 			t.Errorf("%q is not in %s", want, page)
 		}

@@ -108,7 +108,7 @@ func prepare(spec *Spec) (*Job, error) {
 	return j, nil
 }
 
-// boundless is the method in place of auto for models whose loss has no bounds, from which auto would choose
+// boundless is the method that replaces auto for models whose loss has no bounds, from which auto would choose
 // (docs/measurements/methods.md).
 const boundless = "adam"
 

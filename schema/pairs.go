@@ -81,7 +81,7 @@ func (s *Schema) WithPairs(pairs ...Pair) *Schema {
 	return &t
 }
 
-// WithPlaces is the schema with places for so many pairs more, whose columns a run names.
+// WithPlaces is the schema with places for n pairs more, whose columns a run names.
 func (s *Schema) WithPlaces(n int) *Schema {
 	return s.WithPairs(slices.Concat(s.Pairs, make([]Pair, n))...)
 }

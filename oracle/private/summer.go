@@ -98,7 +98,7 @@ type Sum struct {
 	Step         float64
 	Score        oracle.Score // of scores, of so many Classes
 	Classes      int
-	Look         oracle.Look // of a first release, of so many Numbers
+	Look         oracle.Look // of a first release; Numbers is its length
 	Numbers      int
 	Again        bool // the last Sum was along the same line
 }

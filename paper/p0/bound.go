@@ -18,13 +18,13 @@ import (
 //
 // A_l bounds a layer's output from its input's: A_0 = ‖x‖, A_l = ‖W_l‖·A_{l−1} + ‖b_l‖. Without biases, which P0
 // does not have, this is the pair of Algorithm 3 and §6.2: β₁ = 8‖x‖²Π, Π = Σ_i Π_{j≠i} ‖W_j‖², and β₂ = 0.
-// Appendix D ends with min(1, 2f) in place of 2f, which is no pair. Of the squared loss of one layer the pair is
+// Appendix D ends with min(1, 2f) instead of 2f, which is no pair. Of the squared loss of one layer the pair is
 // (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
 type wgc struct {
 	model.Staged
 	linear bool // squared loss
 	public bool // R in place of ‖x‖
-	least  bool // min(1, 2f) in place of 2f
+	least  bool // min(1, 2f) instead of 2f
 	power  bool // norms by one step of power iteration, which bounds nothing (S-0c)
 
 	mu    sync.Mutex

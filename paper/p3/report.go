@@ -200,7 +200,7 @@ func (r *Report) claims(tables []*table) (all paper.Claims) {
 	}
 	all.Add("§5.1", "privacy", "the noise of Theorem 1 makes the experiments (ε, δ)-private", sound,
 		"the true ε at δ = 1e-5 is %.0f to %.0f times the claimed one", least, worst).
-		Because("Theorem 1 counts as if nobody saw which nodes are active; all neighbors see it (S-3).")
+		Because("Theorem 1 counts as if it were secret which nodes are active; all neighbors see it (S-3).")
 	all.Add("Theorem 1", "condition", "Theorem 1 speaks of the experiments: they take as many iterations as it asks for",
 		stated, "ε = 1, ι = 0.1: %.3g of %.3g iterations", r.Costs[4].Taken, r.Costs[4].Needed).
 		Because("The theorem is stated from a number of iterations on that three epochs do not reach.")

@@ -34,7 +34,7 @@ INSTEAD = {
     "max_iter": _STEPS, "n_epochs": _STEPS, "learning_rate": 'method_options={"rate": …}; "auto" chooses it', "lr": 'method_options={"rate": …}; "auto" chooses it', "eta0": 'method_options={"rate": …}; "auto" chooses it',
     "tol": "nothing: a stop that depends on the rows would have to be charged; method_options={\"steps\": …} sets the steps", "solver": "method", "optimizer": "method",
     "loss": "model", "hidden_layer_sizes": 'model="mlp" with model_options={"layers": ["128 relu"]}', "early_stopping": "nothing: a stop that depends on the rows would have to be charged",
-    "warm_start": _NONE, "n_jobs": "nothing: the command uses all processors", "verbose": _NONE, "seed": "random_state, with lab=True alone: seeded noise protects nobody",
+    "warm_start": _NONE, "n_jobs": "nothing: the command uses all processors", "verbose": _NONE, "seed": "random_state, with lab=True alone: seeded noise gives no protection",
     "class_weights": "class_weight", "categories": "classes, or domain for a column's levels", "target": "label", "y_range": "target_range",
 }
 

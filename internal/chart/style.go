@@ -20,6 +20,9 @@ var styles = []struct{ color, dark, width, dash, names string }{
 	{"#000", "#fff", "1.5", "1 3", "majority"},
 	{"#e64a19", "#ff8a65", "1.5", "14 4 2 4", "sotto's auto|auto"},
 	{"#3949ab", "#9fa8ff", "1.5", "5 2", "adam"},
+	{"#0a58ca", "#79b0ff", "1.5", "2 5", "blsgd, mean test"},
+	{"#b35900", "#ffb266", "1.5", "12 3", "blsgd-ac, mean test"},
+	{"#7b3fa0", "#c792ea", "1.5", "6 2 1 2", "blgd, mean test"},
 }
 
 // Style colors plots on a white page; Dark, after it, colors them for readers who prefer dark pages. methods is the

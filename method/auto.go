@@ -61,6 +61,10 @@ type Auto struct {
 	FirstNoise float64 `yaml:"-" json:"first_noise,omitempty"` // noise multiplier of the first release; 0: there is none
 	LastNoise  float64 `yaml:"-" json:"last_noise,omitempty"`  // noise multiplier of the last release; 0: there is none
 
+	// noise multiplier of a count of class 1, at the log-odds of whose share predictions begin; 0: they begin at 0
+	ShareNoise float64 `yaml:"-" json:"share_noise,omitempty"`
+	Factor     float64 `yaml:"-" json:"factor,omitempty"` // on the margins at the end, offset apart; 0: there is none
+
 	CenterNoise   float64 `yaml:"-" json:"center_noise,omitempty"`   // noise multiplier of the mean row
 	FallbackNoise float64 `yaml:"-" json:"fallback_noise,omitempty"` // noise multiplier of a count of wrong answers
 	// A wrong answer counts ½ and a right one −½; without it, as in runs written before, 1 and 0.
@@ -143,6 +147,7 @@ type autoChoice struct {
 	// deviation of the difference of two counts of wrong answers, over the rows; 0: they are not counted
 	counts     float64
 	countShare float64 // of the budget, for them
+	sharePart  float64 // of the budget, for the share of a class
 	quad       bool    // the loss is the squared one
 	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
 	label      float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
@@ -212,9 +217,10 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			return nil, err
 		}
 		c.setFirst(pub, single, delta)
+		c.setShare(pub, single, delta)
 		c.setCenter(pub, single, delta)
 		c.foresee(pub, obj, one)
-		if c.setLast(pub, single, delta); c.LastNoise == 0 {
+		if c.setLast(pub, single, delta); c.LastNoise == 0 && c.ShareNoise == 0 {
 			c.setFallback(pub, single, delta)
 		}
 		c.setLabel(pub, single, delta)
@@ -222,6 +228,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			one /= math.Sqrt(left)
 		}
 		c.weigh(one)
+		c.setFactor(pub)
 		c.setRaise()
 		c.walk(pub)
 	} else {
@@ -249,6 +256,9 @@ func (c *autoChoice) left() float64 {
 	left := 1.0
 	if c.FirstNoise > 0 {
 		left -= firstShare
+	}
+	if c.ShareNoise > 0 {
+		left -= c.sharePart
 	}
 	if c.CenterNoise > 0 {
 		left -= centerShare
@@ -400,6 +410,9 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 	if m.LabelNoise > 0 {
 		p = append(p, labelCost(pub, m.LabelNoise))
 	}
+	if m.ShareNoise > 0 {
+		p = append(p, shareCost(pub, m.ShareNoise))
+	}
 	if m.CenterNoise > 0 {
 		p = append(p, centerCost(pub, m.CenterNoise))
 	}
@@ -447,12 +460,12 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		if center != nil {
 			m, _ = m.around(pub, obj, center)
 		}
-		if m.Fallback != FallbackClass && m.LastNoise == 0 {
+		if m.Fallback != FallbackClass && m.LastNoise == 0 && m.Factor == 0 {
 			return m.p1().ball(ctx, o, obj, m.Momentum, center, shift, yield)
 		}
 		output, goes := TailAverage.Averager(m.Steps, pub.Dim), true
 		var factor *MarginFactor
-		if m.LastNoise > 0 {
+		if m.LastNoise > 0 && m.ShareNoise == 0 {
 			factor = long.marginFactor(pub, obj)
 		}
 		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, shift, func(st Step) bool {
@@ -466,7 +479,7 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		switch {
 		case err != nil || !goes:
 			return st, err
-		case m.LastNoise > 0:
+		case m.LastNoise > 0 || m.Factor > 0:
 			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pairs, st)
 			return st, err
 		}
@@ -493,6 +506,11 @@ func (m Auto) ask(ctx context.Context, o oracle.Oracle) (with oracle.Oracle, shi
 	if m.LabelNoise > 0 {
 		if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
 			return o, startOf(pub), nil, 0, err
+		}
+	}
+	if m.ShareNoise > 0 {
+		if shift, err = m.askShare(ctx, o); err != nil {
+			return o, 0, nil, 0, err
 		}
 	}
 	if m.Center == CenterMean {

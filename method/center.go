@@ -48,12 +48,22 @@ func (m Auto) askCenter(ctx context.Context, o oracle.Oracle) ([]float64, error)
 		return nil, err
 	}
 	center := slices.Clone(released)
-	if pub.Intercept > 0 {
-		center[pub.Intercept-1] = 0 // every row has it
-	}
-	shrink(center, Gradient{Clip: q.Clip, Noise: m.CenterNoise}.Variance(pub))
-	pub.Center(center)
+	m.toCenter(pub, center, Gradient{Clip: q.Clip, Noise: m.CenterNoise}.Variance(pub))
 	return center, nil
+}
+
+// toCenter makes a center of a noisy mean row, whose numbers have noise of that variance. Every row has an intercept,
+// which stays in rows unless predictions begin at the share of a class: that has its part.
+func (m Auto) toCenter(pub oracle.Public, mean []float64, variance float64) {
+	one := 0.0
+	if pub.Intercept > 0 {
+		one, mean[pub.Intercept-1] = mean[pub.Intercept-1], 0
+	}
+	shrink(mean, variance)
+	if m.ShareNoise > 0 {
+		mean[pub.Intercept-1] = math.Min(pub.NormBound, math.Max(0, one)) // 0 if it is not a number
+	}
+	pub.Center(mean)
 }
 
 // around is m for rows less a center. The mean of ‖x − m‖² over rows of norm up to R is at most R² − ‖m‖², m their
@@ -104,9 +114,10 @@ func (c *autoChoice) centerable(pub oracle.Public) bool {
 	return pub.Centered && !c.Gradient.Off && !c.Gradient.Laplace && c.Gradient.Batch == 0
 }
 
-// setCenter chooses where the field is free: rows are centered where the noise in their mean is short beside a row, so
-// that the point that is taken from all of them is near their mean. one is the noise of a mean gradient of clip norm 1
-// that takes the whole budget, delta the sensitivity of its sum.
+// setCenter chooses where the field is free: rows are centered where predictions begin at the share of a class, or
+// where the noise in their mean is short beside a row, so that the point that is taken from all of them is near their
+// mean. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its
+// sum.
 func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if !c.centerable(pub) {
 		return
@@ -116,7 +127,7 @@ func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if c.FirstNoise > 0 {
 		c.long = c.firstLength(pub)
 	}
-	if c.Center == "" && pub.Classes == 2 && c.given.Gradient.Noise == 0 && c.long <= autoCenter {
+	if c.Center == "" && pub.Classes == 2 && c.given.Gradient.Noise == 0 && (c.long <= autoCenter || c.ShareNoise > 0) {
 		c.Center = CenterMean
 	}
 	if c.Center == CenterMean {

@@ -112,6 +112,11 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
 			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
 		}
+		if c.ShareNoise > 0 {
+			rests = append(rests, c.atShare(pub))
+			why["center"] = fmt.Sprintf("rows less their noisy mean, as predictions begin at a share; %g of the budget pays for it; rate and clip then follow the shorter rows", centerShare)
+			why["fallback"] = "a model that noise decides is drawn toward the share of a class"
+		}
 	}
 	if c.quad && c.label > 0 {
 		begin := fmt.Sprintf("predictions begin at %.6g, the middle of the label's bounds", c.Shift)
@@ -153,6 +158,8 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	switch {
 	case c.LastNoise > 0:
 		why["raw_margins"] = "the last release sets the size of margins"
+	case c.Factor > 0:
+		why["raw_margins"] = fmt.Sprintf("margins, offset apart, are multiplied by %.3g: less with more noise", c.Factor)
 	case !c.Auto.RawMargins && c.Auto.MarginFactor(pub, Objective{}) == nil:
 		why["raw_margins"] = "this model has no factor on its margins"
 	}

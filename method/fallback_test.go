@@ -28,8 +28,9 @@ func autoAt(t *testing.T, m method.Auto, pub oracle.Public, epsilon float64) met
 	return fitted.(method.Auto)
 }
 
-// TestFallbackRule: counts are planned where noise in a margin is large and they decide, with an eightieth of the budget under
-// add-or-remove, or more where they would have much noise, up to a twentieth, as far as Gaussian noise adds up.
+// TestFallbackRule: counts are planned where predictions cannot begin at a share, noise in a margin is large and they decide,
+// with an eightieth of the budget under add-or-remove, or more where they would have much noise, up to a twentieth, as far as
+// Gaussian noise adds up.
 func TestFallbackRule(t *testing.T) {
 	for _, c := range []struct {
 		m       method.Auto
@@ -52,6 +53,7 @@ func TestFallbackRule(t *testing.T) {
 		{method.Auto{Gradient: method.Gradient{Noise: 900}}, 4000, 1001, 0.1, false, "", 0},
 	} {
 		pub := wide(c.rows, c.dim)
+		pub.StartLoss = 1 // of the hinge loss
 		if c.replace {
 			pub.Adjacency = privacy.ReplaceOne
 		}

@@ -219,7 +219,7 @@ func (f *first) numbers() {
 func (f *first) center(pairs int) []float64 {
 	m := slices.Clone(f.all)
 	floats.Scale(1/f.rows, m)
-	m[f.pub.Intercept-1] = 0
+	m[f.pub.Intercept-1] = 0 // every row has it
 	from, to := f.pub.OpenSlots(0)
 	clear(m[from:to])
 	shrink(m, float64(len(f.share))*f.noise*f.noise/(f.rows*f.rows))

@@ -81,9 +81,9 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 	c.Last = LastMargins
 }
 
-// finish asks for the last release and makes the model of w, the tail average of a run that ended with st. m is as it
-// was chosen, for rows that are not centered. nil: the run diverged, or it stands where it began, and its output is the
-// model.
+// finish makes the model of w, the tail average of a run that ended with st, after the last release where there is one.
+// m is as it was chosen, for rows that are not centered. nil: the run diverged, or it stands where it began, and its
+// output is the model.
 func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor, w []float64,
 	pairs int, st Step) (*Made, error) {
 	pub, q := o.Public(), m.lastQuery()
@@ -97,7 +97,10 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		m, _ = m.around(pub, obj, st.Center)
 	}
 	expected := 1 - math.Min(1, float64(pub.WithSlots(pairs).Dim)*m.NoiseVariance(pub, obj.convex())/size)/2
-	if factor != nil {
+	switch {
+	case m.Factor > 0:
+		expected = m.Factor
+	case factor != nil:
 		expected = factor.Of(w)
 	}
 	shifts := make([]float64, pub.Margins())
@@ -107,6 +110,11 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	floats.Scale(expected, w)
 	floats.Scale(expected, shifts)
 	offsets := make([]float64, len(shifts))
+	offsets[0] = st.Shift
+	made := &Made{W: w, Offset: shifts[0] + st.Shift, Noise: expected * noise}
+	if m.LastNoise == 0 {
+		return made, nil
+	}
 	b, err := o.Batch(ctx, sample.Full{}, q)
 	if err != nil {
 		return nil, err
@@ -115,14 +123,18 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if err != nil {
 		return nil, err
 	}
-	made, a, rows, deviation := &Made{W: w}, 1.0, float64(pub.Rows), m.LastNoise*q.Sensitivity(pub)
+	a, rows, deviation := 1.0, float64(pub.Rows), m.LastNoise*q.Sensitivity(pub)
 	if pub.OneMargin {
-		a, offsets[0] = calibrated(answer, rows, deviation, q.Bound, 1, 0, lastFactor, lastOffset)
+		loose := lastOffset
+		if m.ShareNoise > 0 {
+			loose = math.Hypot(shareOffset, m.oddsDeviation(pub, st.Shift))
+		}
+		a, offsets[0] = calibrated(answer, rows, deviation, q.Bound, 1, st.Shift, lastFactor, loose)
 		made.Offset = a*shifts[0] + offsets[0]
 	} else { // a model file has no offsets of classes, which are near 0
 		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset)
 	}
 	floats.Scale(a, w)
-	made.Noise = expected * a * noise
+	made.Noise *= a
 	return made, nil
 }

@@ -53,8 +53,8 @@ const (
 // MarginFactor returns nil where the method's model has no factor: it is for logistic regression, by Gaussian
 // noise and gradients of all rows, each row by itself, that are clipped in their norm.
 func (m Auto) MarginFactor(pub oracle.Public, obj Objective) *MarginFactor {
-	if m.LastNoise > 0 {
-		return nil // the run's model has it in its parameters
+	if m.LastNoise > 0 || m.ShareNoise > 0 {
+		return nil // the run's model has its own in its parameters
 	}
 	return m.marginFactor(pub, obj)
 }

@@ -37,17 +37,17 @@ func (q Mean) Validate() error {
 	return q.Grad().Validate()
 }
 
+// Shifts says that Grad is answered with Shift: where the label is a number and Shifted, or rows are Centered and the
+// label is a class.
+func (p Public) Shifts() bool { return p.Shifted || p.Centered && p.Classes > 0 }
+
 // centerBits are the binary digits of a center's numbers below NormBound.
 const centerBits = 18
 
-// Center makes a released mean of rows a center for Grad.Centered, in place: the intercept, which belongs to every row,
-// becomes 0; the rest is brought to a norm of at most NormBound, where every mean of rows lies, and rounded toward zero
-// to 18 binary digits below it, so that a center is a multiple of what all rows are multiples of. A mean that is not
-// finite becomes 0.
+// Center makes a released mean of rows a center for Grad.Centered, in place: it is brought to a norm of at most
+// NormBound, where every mean of rows lies, and rounded toward zero to 18 binary digits below it, so that a center is a
+// multiple of what all rows are multiples of. A mean that is not finite becomes 0.
 func (p Public) Center(mean []float64) {
-	if p.Intercept > 0 {
-		mean[p.Intercept-1] = 0
-	}
 	most := 0.0
 	for _, v := range mean {
 		most = math.Max(most, math.Abs(v)) // NaN if any is

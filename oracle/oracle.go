@@ -184,7 +184,7 @@ type Grad struct {
 	// Centered takes a public point, the center, from every row first: margins are ⟨w, x − m⟩ and gradients s·(x − m).
 	// It is asked with the parameters, as whatever it is, clipping bounds a record's part.
 	Centered bool
-	// Shift is a public number that is added to all margins. It is an argument, as the parameters are.
+	// Shift is a public number that is added to all margins, where Public.Shifts: an argument, as the parameters are.
 	Shift float64
 }
 

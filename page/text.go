@@ -116,6 +116,9 @@ func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 	if g.FirstShare > 0 {
 		fmt.Fprintf(w, "Pairs      %s, by a release that took %.0f %% of the budget\n", pairs(r.Run.Pairs), 100*g.FirstShare)
 	}
+	if g.CountShare > 0 {
+		fmt.Fprintf(w, "Share      predictions begin at the noisy share of a class, which took %.0f %% of the budget\n", 100*g.CountShare)
+	}
 	if g.CenterShare > 0 {
 		fmt.Fprintf(w, "Center     rows less their noisy mean, which took %.0f %% of the budget\n", 100*g.CenterShare)
 	}

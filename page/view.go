@@ -189,9 +189,12 @@ func (v *view) Checked() (all []record.Finding) {
 	return all
 }
 
-// First, Center and Last are the parts of the budget that releases beside the gradients took; empty: not asked.
+// First, Count, Center and Last are the parts of the budget that releases beside the gradients took; empty: not asked.
 func (v *view) First() string {
 	return v.part(func(g *record.Guarantee) float64 { return g.FirstShare })
+}
+func (v *view) Count() string {
+	return v.part(func(g *record.Guarantee) float64 { return g.CountShare })
 }
 func (v *view) Center() string {
 	return v.part(func(g *record.Guarantee) float64 { return g.CenterShare })
@@ -436,6 +439,8 @@ var fieldNames = map[string]string{
 	"hess_clip":        "clip norm of a record's Hessian",
 	"noise_multiplier": "noise multiplier",
 	"center_noise":     "noise multiplier of the mean row",
+	"share_noise":      "noise multiplier of the share of a class",
+	"factor":           "factor on margins at the end, offset apart",
 	"late_noise":       "noise multiplier of the second stage",
 	"noisy_norm":       "Armijo's condition takes the norm of the noisy gradient",
 	"mu":               "strong convexity that momentum and steps assume",

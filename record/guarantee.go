@@ -85,6 +85,7 @@ func posterior(prior, epsilon float64) float64 {
 func (g *Guarantee) besides(i *runlog.Info) {
 	var config struct {
 		First  float64 `json:"first_noise"`
+		Count  float64 `json:"share_noise"`
 		Center float64 `json:"center_noise"`
 		Last   float64 `json:"last_noise"`
 	}
@@ -97,7 +98,7 @@ func (g *Guarantee) besides(i *runlog.Info) {
 		}
 		return 1 / (noise * noise)
 	}
-	all := square(config.First) + square(config.Center) + square(config.Last) +
+	all := square(config.First) + square(config.Count) + square(config.Center) + square(config.Last) +
 		float64(i.MaxSteps)*square(i.NoiseMultiplier)
 	share := func(noise float64) float64 {
 		if s := square(noise) / all; finite(s) {
@@ -105,7 +106,8 @@ func (g *Guarantee) besides(i *runlog.Info) {
 		}
 		return 0
 	}
-	g.FirstShare, g.CenterShare, g.LastShare = share(config.First), share(config.Center), share(config.Last)
+	g.FirstShare, g.CountShare = share(config.First), share(config.Count)
+	g.CenterShare, g.LastShare = share(config.Center), share(config.Last)
 }
 
 // A proof is what the guarantee was recomputed from.

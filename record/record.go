@@ -125,6 +125,7 @@ type Guarantee struct {
 	Words       string            `json:"words"`
 	Accountant  string            `json:"accountant"`
 	FirstShare  float64           `json:"first_share" unit:"share of μ²"`  // of what chose pairs of columns
+	CountShare  float64           `json:"count_share" unit:"share of μ²"`  // of the share that predictions begin at
 	CenterShare float64           `json:"center_share" unit:"share of μ²"` // of the mean row
 	LastShare   float64           `json:"last_share" unit:"share of μ²"`   // of the model's margins
 	Noise       string            `json:"noise"`                           // of all batches, in words

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 )
 
-var errNotShifted = errors.New("private: means of labels, and gradients at shifted margins, are for models of a number whose margin predicts it")
+var errNotShifted = errors.New("private: means of labels, and gradients at shifted margins, are for models with one margin over rows of numbers")
 
 var errNotCentered = errors.New("private: means of rows, and gradients of rows less a center, are for models with one margin over rows of numbers")
 

@@ -473,7 +473,7 @@ func (o *Oracle) fitsGrad(q oracle.Grad) error {
 	if q.Centered && !o.cfg.Facts.Centered {
 		return errNotCentered
 	}
-	if q.Shift != 0 && !o.cfg.Facts.Shifted {
+	if q.Shift != 0 && !o.cfg.Facts.Shifts() {
 		return errNotShifted
 	}
 	return nil

@@ -147,18 +147,28 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found %s without a clip rule", s.Of)
 	case s.Of == Wrong && s.Bound != 1, s.Of == Answers && s.Bound != 0.5:
 		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
-	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
-		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
-	case s.Of == Margins && !facts.Calibrated:
-		return errNotCalibrated
-	case s.Of == Margins && len(s.At) != 2*facts.Margins()+1:
-		return fmt.Errorf("found %d shifts, factors and offsets of %d margins", len(s.At), facts.Margins())
-	case (s.Of == Labels || s.Shift != 0) && !facts.Shifted:
-		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
+	}
+	if err := s.answered(facts); err != nil {
+		return err
 	}
 	unit, err := c.of(s, facts)
 	if err == nil && unit != s.Unit {
 		err = fmt.Errorf("found sums in units of %v; the shard's are %v: both need the same version of Sotto", s.Unit, unit)
 	}
 	return err
+}
+
+// answered says whether a run with these facts asks for such a sum.
+func (s *Sum) answered(facts oracle.Public) error {
+	switch {
+	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
+		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
+	case s.Of == Margins && !facts.Calibrated:
+		return errNotCalibrated
+	case s.Of == Margins && len(s.At) != 2*facts.Margins()+1:
+		return fmt.Errorf("found %d shifts, factors and offsets of %d margins", len(s.At), facts.Margins())
+	case s.Of == Labels && !facts.Shifted || s.Shift != 0 && !facts.Shifts():
+		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
+	}
+	return nil
 }

@@ -48,6 +48,7 @@ var trials = map[string]trial{
 	"net revoke":      {not: []string{"sotto net revoke"}, why: "a network"},
 	"net status":      {not: []string{"sotto net status"}, why: "a network"},
 	"node":            {not: []string{"sotto node"}, why: "a network"},
+	"paper all":       {not: []string{"sotto"}, why: "minutes"},
 	"paper p0":        {not: []string{"sotto"}, why: "minutes"},
 	"paper p1":        {not: []string{"sotto"}, why: "minutes"},
 	"paper p2":        {not: []string{"sotto"}, why: "minutes"},

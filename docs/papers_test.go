@@ -3,19 +3,30 @@ package docs
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/paper"
+	"github.com/sottodp/sotto/paper/p0"
+	"github.com/sottodp/sotto/paper/p1"
+	"github.com/sottodp/sotto/paper/p2"
+	"github.com/sottodp/sotto/paper/p3"
+	"github.com/sottodp/sotto/paper/p4"
 )
 
 var update = flag.Bool("update", false, "write again what the tests here make of runs and of the code")
 
-// TestPapers: but for its notes, measurements/papers.md is what the records of the full runs in measurements/papers give.
+// TestPapers: but for its notes, measurements/papers.md is what the records of the full runs in paper/p0 to paper/p4 give.
 func TestPapers(t *testing.T) {
-	files, err := filepath.Glob("measurements/papers/*.json")
+	files, err := filepath.Glob("../paper/p*/record.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +36,7 @@ func TestPapers(t *testing.T) {
 		if err := json.Unmarshal([]byte(read(t, f)), r); err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
-		if !r.Full || filepath.Base(f) != r.Paper+".json" {
+		if !r.Full || filepath.Base(filepath.Dir(f)) != r.Paper {
 			t.Errorf("%s: found a record of %s, full %v", f, r.Paper, r.Full)
 		}
 		records = append(records, r)
@@ -42,4 +53,86 @@ func TestPapers(t *testing.T) {
 	} else if before != want {
 		t.Errorf("%s is not what the records give: go test ./docs -run Papers -update", page)
 	}
+}
+
+// TestContents: each place that the contents of a paper name is in the repository: the file, the declaration, the section.
+func TestContents(t *testing.T) {
+	for _, e := range []paper.Experiment{p0.Experiment, p1.Experiment, p2.Experiment, p3.Experiment, p4.Experiment} {
+		if len(e.Contents) < 15 || e.Recorded() == nil || len(e.Of.Authors) == 0 || len(e.Of.Links()) == 0 {
+			t.Errorf("%s: %d items, record %v, %+v", e.Name, len(e.Contents), e.Recorded() != nil, e.Of)
+		}
+		for _, i := range e.Contents {
+			for _, w := range i.Where {
+				if err := placed(w); err != nil {
+					t.Errorf("%s, %s: %v", e.Name, i.Name, err)
+				}
+			}
+		}
+	}
+	for _, w := range []string{"method/none.go", "method/sgd.go#None", "method/sgd.go#None.Run", "docs/methods/sgd.md#none", "privacy/account/PROOFS.md#none"} {
+		if placed(w) == nil {
+			t.Errorf("%s passed", w)
+		}
+	}
+}
+
+// placed says what is wrong with a place of an item; parts of a page of results are looked up on the page.
+func placed(place string) error {
+	file, at, _ := strings.Cut(place, "#")
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join("..", file))
+	if err != nil || at == "" {
+		return err
+	}
+	if filepath.Ext(file) == ".md" {
+		for _, m := range slices.Concat(anchors.FindAllStringSubmatch(string(text), -1), headings.FindAllStringSubmatch(string(text), -1)) {
+			if at == strings.ReplaceAll(strings.ToLower(m[1]), " ", "-") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has no section %s", file, at)
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, d := range tree.Decls {
+		if slices.Contains(declared(d), at) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not declare %s", file, at)
+}
+
+// Sections of a page have an anchor of their own, or their heading is one.
+var anchors, headings = regexp.MustCompile(`<a id="([^"]+)">`), regexp.MustCompile(`(?m)^#+ (.*)$`)
+
+// declared are the names that a declaration declares, methods behind their type.
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		name := d.Name.Name
+		if d.Recv != nil {
+			of := d.Recv.List[0].Type
+			if p, ok := of.(*ast.StarExpr); ok {
+				of = p.X
+			}
+			name = of.(*ast.Ident).Name + "." + name
+		}
+		names = append(names, name)
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	return names
 }

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -70,11 +71,16 @@ func (c Claims) Failed() int { return c.Tested() - c.Passed() }
 // Untested counts those that the experiment does not test.
 func (c Claims) Untested() int { return len(c) - c.Tested() }
 
+// NoSeed says of a table or a figure that no random number is in it.
+const NoSeed = "none, computed without random numbers"
+
 // A Table is a table of results. Where the paper prints a figure, a column has it beside Sotto's.
 type Table struct {
-	Title, Note string
-	Head        []string
-	Rows        [][]string
+	ID, Title, Note string
+	Seeds           string // if others than the experiment's
+	Settings        bool   // the numbers of the paper are settings, not results
+	Head            []string
+	Rows            [][]string
 }
 
 // Add adds a row: numbers have four digits, and strings are written as they are.
@@ -90,22 +96,31 @@ func (t *Table) Add(cells ...any) {
 }
 
 // markdown is the tables and claims as text.
-func (r *Results) markdown(title string) string {
+func (v *view) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", title)
+	r := v.Results
+	fmt.Fprintf(&b, "# %s\n", v.title())
 	tables := slices.Clone(r.Tables)
 	for _, t := range []struct {
 		title  string
 		claims Claims
 	}{{"Claims of the paper", r.Claims.Paper()}, {"Bars of Sotto", r.Claims.Ours()}} {
-		list := Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), t.claims.Tested()),
-			Head: []string{"claim", "", "from", "it says", "found"}}
+		list := Table{Title: t.title + ": the full run's verdicts, and what this size finds",
+			Head: []string{"claim", "full run", "this size", "from", "it says", "found at this size"}}
+		if v.full() {
+			list = Table{Title: fmt.Sprintf("%s: %d of %d hold", t.title, t.claims.Passed(), t.claims.Tested()),
+				Head: []string{"claim", "", "from", "it says", "found"}}
+		}
 		for _, c := range t.claims {
 			found := c.Found
 			if c.Why != "" {
 				found = strings.TrimPrefix(found+". "+c.Why, ". ")
 			}
-			list.Add(c.Name, c.Verdict(), c.From, c.Says, found)
+			cells := []any{c.Name, v.recorded(c.Name), c.Verdict(), c.From, c.Says, found}
+			if v.full() {
+				cells = slices.Delete(cells, 1, 2)
+			}
+			list.Add(cells...)
 		}
 		if len(list.Rows) > 0 {
 			tables = append(tables, list)
@@ -116,6 +131,9 @@ func (r *Results) markdown(title string) string {
 		fmt.Fprintf(&b, "\n## %s\n\n", t.Title)
 		if t.Note != "" {
 			fmt.Fprintf(&b, "%s\n\n", t.Note)
+		}
+		if r.Record != nil {
+			fmt.Fprintf(&b, "Seeds: %s. Run: %s.\n\n", v.seeds(t.Seeds), r.Record.Name())
 		}
 		line(t.Head)
 		line(slices.Repeat([]string{"---"}, len(t.Head)))
@@ -137,11 +155,14 @@ func (c Claim) Verdict() string {
 	return "fails"
 }
 
-// Text prints the verdicts, one on a line.
-func (c Claims) Text(w io.Writer) {
+// Text prints the verdicts, one on a line; those of a small size say so.
+func (c Claims) Text(w io.Writer, full bool) {
 	for _, claim := range c {
 		verdict := claim.Verdict()
-		if verdict == "fails" {
+		switch {
+		case !full && !claim.NotTested:
+			verdict += " at this size"
+		case verdict == "fails":
 			verdict = "FAILS"
 		}
 		fmt.Fprintf(w, "%-36s  %s  %s\n", claim.Name, verdict, cmp.Or(claim.Found, claim.Why))
@@ -151,9 +172,45 @@ func (c Claims) Text(w io.Writer) {
 // A Figure is a figure of a paper: its data and its plots.
 type Figure struct {
 	File, Title, Note string // File is a name without extension
-	CSV               *CSV   // nil: its data is in another file
+	Seeds             string // if others than the experiment's
+	CSV               *CSV   // nil: the points of its plots
 	Plots             []chart.Plot
 }
+
+// Short is the title up to a colon.
+func (f Figure) Short() string {
+	short, _, _ := strings.Cut(f.Title, ":")
+	return short
+}
+
+// data is the text of the figure's CSV file.
+func (f Figure) data() string {
+	if f.CSV != nil {
+		return f.CSV.String()
+	}
+	csv := NewCSV("plot,line,x,y,sd")
+	for _, p := range f.Plots {
+		for _, l := range p.Lines {
+			for k := range l.X {
+				x, sd := any(l.X[k]), any("")
+				if p.Categories != nil {
+					x = quote(p.Categories[int(l.X[k])])
+				}
+				if l.SD != nil {
+					sd = l.SD[k]
+				}
+				csv.Add(quote(p.Title), quote(l.Name), x, l.Y[k], sd)
+			}
+		}
+		if p.Level != nil {
+			csv.Add(quote(p.Title), quote(p.LevelName), "", *p.Level, "")
+		}
+	}
+	return csv.String()
+}
+
+// quote is a text as a field of a CSV file.
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
 // A File is written beside the page.
 type File struct{ Name, Text string }
@@ -204,84 +261,114 @@ func Through(name string, x []float64, y func(x float64) float64) chart.Line {
 	return Line(name, x, func(x float64) (float64, float64, bool) { return x, y(x), true })
 }
 
-var head = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{title}}</title>
-<style>
-body{font:16px/1.5 system-ui,sans-serif;max-width:1240px;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-:root{--edge:#d0d7de;--yes:#116329;--no:#b3261e;--link:#0a58ca}
-@media screen and (prefers-color-scheme:dark){:root{color-scheme:dark;--edge:#3a424d;--yes:#4ac26b;--no:#ff8a80;--link:#79b0ff}body{color:#e6e9ee;background:#14171c}}
-a{color:var(--link)}
-p,li{overflow-wrap:anywhere}
-p,ul,ol{max-width:80ch}
-table{border-collapse:collapse;margin:1rem 0}
-th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--edge)}
-.yes{color:var(--yes);font-weight:600}.no{color:var(--no);font-weight:600}
-.wide{overflow-x:auto}
-.plots{display:grid;grid-template-columns:repeat(var(--columns),1fr);gap:1rem;align-items:end}.plots figure{margin:0;break-inside:avoid}.plots svg{width:100%;max-width:540px}
-figcaption{font-weight:600}
-.legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;max-width:none;padding:0;list-style:none}.legend svg{vertical-align:middle}
-@media (max-width:900px){.plots{grid-template-columns:repeat(2,1fr)}}
-@media (max-width:600px){.plots{grid-template-columns:1fr}th,td{padding:.3rem .4rem;font-size:.9rem}.long{min-width:12rem}
-.claims tr,.claims td{display:block;border:0;padding:.1rem 0}.claims tr{border-bottom:1px solid var(--edge);padding:.6rem 0}.claims tr:first-child{display:none}}
-@media print{body{max-width:none;margin:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}th,td{padding:.15rem .3rem}tr,h2{break-inside:avoid}h2{break-after:avoid}
-.plots{grid-template-columns:repeat(2,1fr)}}
-` + chart.Style + chart.Dark + `
-</style>
-`
+//go:embed page.html
+var pages string
 
-// results follows what a page says of its experiment: tables, claims, figures and files.
-const results = `{{with .Record}}<p class="record"><strong>Of the paper's claims {{.Claims.Paper.Passed}} hold, {{.Claims.Paper.Failed}} fail{{with .Claims.Paper.Untested}}, and {{.}} are not tested{{end}}.</strong>
-Run: {{.Line}}.{{range .Files}} SHA-256 of {{.}}: <code>{{index $.Record.Data .}}</code>.{{end}}</p>
-{{end}}{{range .Tables}}<h2>{{.Title}}</h2>
-{{if .Note}}<p>{{.Note}}</p>
-{{end}}<div class="wide"><table>
-<tr>{{range .Head}}<th>{{.}}</th>{{end}}</tr>
-{{range .Rows}}<tr>{{range .}}<td{{if gt (len .) 40}} class="long"{{end}}>{{.}}</td>{{end}}</tr>
-{{end}}</table></div>
-{{end}}{{define "claims"}}<div class="wide"><table class="claims">
-<tr><th>claim</th><th></th><th>it says</th><th>found</th></tr>
-{{range .}}<tr id="{{.Name}}"><td>{{.Name}}{{if .From}}<br>{{.From}}{{end}}</td><td><span class="{{if .Holds}}yes{{else if not .NotTested}}no{{end}}">{{.Verdict}}</span></td><td>{{.Says}}</td><td>{{.Found}}{{if and .Found .Why}}<br>{{end}}{{if .Why}}<em>{{.Why}}</em>{{end}}</td></tr>
-{{end}}</table></div>
-{{end}}{{with .Claims.Paper}}<h2>Claims of the paper: {{.Passed}} of {{.Tested}} hold</h2>
-{{template "claims" .}}{{end}}{{with .Claims.Ours}}<h2>Bars of Sotto: {{.Passed}} of {{.Tested}} hold</h2>
-{{template "claims" .}}{{end}}{{range .Figures}}<h2>{{.Title}}</h2>
-<p>{{.Note}}. <a href="./{{.File}}.svg">{{.File}}.svg</a>{{if .CSV}}, <a href="./{{.File}}.csv">{{.File}}.csv</a>{{end}}</p>
-{{with .Panels}}{{.Legend}}<div class="plots" style="--columns:{{.Columns}}">{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}</div>
-{{end}}{{end}}<p>{{with .Record}}Numbers of the paper beside ours: {{.Printed}}. {{end}}Tables and claims as text: <a href="./tables.md">tables.md</a>. The run's record: <a href="./record.json">record.json</a>.{{with .Data}} Data:{{range .}} <a href="./{{.Name}}">{{.Name}}</a>{{end}}.{{end}}</p>
-</html>
-`
+// A view is what the template of a page gets.
+type view struct {
+	*Results
+	E       Experiment
+	Full    *Record // of the full run that is kept with the program; nil: none
+	Command string  // makes the page
+}
+
+func (v *view) title() string { return strings.ToUpper(v.E.Name) + ", reproduced" }
+
+// full reports whether the results decide claims.
+func (v *view) full() bool { return v.Record == nil || v.Record.Full }
+
+func (v *view) seeds(own string) string { return cmp.Or(own, v.E.Seeds) }
+
+// recorded is the full run's verdict on a claim.
+func (v *view) recorded(name string) string {
+	if v.Full != nil {
+		for _, c := range v.Full.Claims {
+			if c.Name == name {
+				return c.Verdict()
+			}
+		}
+	}
+	return "not in its record"
+}
+
+// parse parses the templates of a page.
+func parse(title, text string, more template.FuncMap) (*template.Template, error) {
+	funcs := template.FuncMap{"title": func() string { return title },
+		"style": func() template.CSS { return template.CSS(chart.Style + chart.Dark) }, "upper": strings.ToUpper,
+		"full": func() bool { return true }, "run": func() string { return "" },
+		"seeds":    func(s string) string { return s },
+		"recorded": func(s string) string { return s }}
+	for name, f := range more {
+		funcs[name] = f
+	}
+	return template.New("").Funcs(funcs).Parse(pages + text)
+}
 
 // write writes tables, data and drawing of each figure, and then index.html.
-func (r *Results) write(dir, title, body string) error {
-	files := append(slices.Clone(r.Data), File{"tables.md", r.markdown(title)})
-	for _, f := range r.Figures {
-		if f.CSV != nil {
-			files = append(files, File{f.File + ".csv", f.CSV.String()})
-		}
-		files = append(files, File{f.File + ".svg", chart.Figure(f.Title, f.Note, f.Plots...)})
+func (v *view) write(dir string) error {
+	bib := v.E.Of.BibTeX()
+	if v.Record != nil {
+		bib += "\n" + v.Record.ReproductionBibTeX(v.E.Of)
 	}
-	page, err := template.New("").Funcs(template.FuncMap{"title": func() string {
-		return title
-	}}).Parse(head + body + results)
+	files := append(slices.Clone(v.Data), File{"tables.md", v.markdown()}, File{"cite.bib", bib})
+	for _, f := range v.Figures {
+		files = append(files, File{f.File + ".csv", f.data()},
+			File{f.File + ".svg", chart.Figure(f.Title, f.Note, f.Plots...)})
+	}
+	page, err := parse(v.title(), `{{template "top" .}}`+v.E.Page+`{{template "results" .}}`,
+		template.FuncMap{"full": v.full, "seeds": v.seeds, "recorded": v.recorded, "run": v.Record.Name})
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
-	if err := page.Execute(&text, r); err != nil {
+	if err := page.Execute(&text, v); err != nil {
 		return err
 	}
-	record, err := json.MarshalIndent(r.Record, "", " ")
+	record, err := json.MarshalIndent(v.Record, "", " ")
 	if err != nil {
 		return err
 	}
 	for _, f := range append(files, File{"index.html", text.String()}, File{recordFile, string(record) + "\n"}) {
-		r.Files = append(r.Files, f.Name)
+		v.Files = append(v.Files, f.Name)
 		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o666); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A Made is a paper on the page of all papers.
+type Made struct {
+	E      Experiment
+	Record *Record // of the run beside the page; nil: not made yet
+}
+
+// Verdicts are of the record whose verdicts count: of the run itself where it is full.
+func (m Made) Verdicts() *Record {
+	if m.Record != nil && m.Record.Full {
+		return m.Record
+	}
+	return m.E.Recorded()
+}
+
+// Index writes the page of all papers, index.html, and papers.bib.
+func Index(dir, command string, full bool, made []Made) error {
+	page, err := parse("Papers, reproduced", `{{template "index" .}}`, nil)
+	if err != nil {
+		return err
+	}
+	var text, bib strings.Builder
+	if err := page.Execute(&text, map[string]any{"Command": command, "Full": full, "Made": made}); err != nil {
+		return err
+	}
+	for _, m := range made {
+		bib.WriteString(m.E.Of.BibTeX() + "\n")
+		if m.Record != nil {
+			bib.WriteString(m.Record.ReproductionBibTeX(m.E.Of) + "\n")
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "papers.bib"), []byte(bib.String()), 0o666); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "index.html"), []byte(text.String()), 0o666)
 }

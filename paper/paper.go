@@ -5,16 +5,20 @@ package paper
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"runtime"
-	"strings"
 	"sync"
 )
 
 // An Experiment is the reproduction of one paper.
 type Experiment struct {
 	Name, Short, Long, Example string // of its command
+
+	Of       Publication // the paper
+	Contents []Item      // of the paper
+	Record   []byte      // of the full run whose verdicts stand in docs/measurements/papers.md, in JSON
 
 	Small, Full string // what the sizes are
 	Data        string // what the folder of the datasets holds; "" where no dataset is read
@@ -86,7 +90,26 @@ func (e Experiment) Reproduce(ctx context.Context, l *Lab) (r *Results, err erro
 		return nil, err
 	}
 	r.Record = own.keeper.record(e, l, r)
-	return r, r.write(l.Dir, strings.ToUpper(e.Name)+", reproduced", e.Page)
+	v := view{Results: r, E: e, Full: e.Recorded(), Command: e.Command(l)}
+	return r, v.write(l.Dir)
+}
+
+// Command is the command that runs the experiment in a lab; DIR stands for the folder of the datasets.
+func (e Experiment) Command(l *Lab) string {
+	c := "sotto paper " + e.Name + map[bool]string{true: " --full", false: " --small"}[l.Full]
+	if l.Data != "" {
+		c += " --data DIR"
+	}
+	return c
+}
+
+// Recorded is the record of the full run that is kept with the program; nil if none is.
+func (e Experiment) Recorded() *Record {
+	var r Record
+	if len(e.Record) == 0 || json.Unmarshal(e.Record, &r) != nil {
+		return nil
+	}
+	return &r
 }
 
 // Each runs the jobs, as many at once as l.Jobs says, and returns their results in the order of the jobs. The first

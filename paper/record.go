@@ -30,7 +30,7 @@ type Record struct {
 	Pieces    []Piece           `json:"pieces"`         // more than one if the run was continued
 	Wall      float64           `json:"wall_seconds"`
 	Processor float64           `json:"processor_seconds"`
-	Printed   int               `json:"printed"` // numbers of the paper that stand beside Sotto's
+	Printed   int               `json:"printed"` // results of the paper that stand beside Sotto's
 	Claims    Claims            `json:"claims"`
 }
 
@@ -89,6 +89,19 @@ func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
 	return rec
 }
 
+// Name tells the run from others: paper, size, when it began, and from which sources.
+func (r *Record) Name() string {
+	if r == nil {
+		return ""
+	}
+	size := map[bool]string{true: "full", false: "small"}[r.Full]
+	s := fmt.Sprintf("%s, %s size, %s UTC", r.Paper, size, r.Pieces[0].Start.Format("2006-01-02 15:04"))
+	if r.Build.Commit != "" {
+		s += ", commit " + r.Build.Commit[:min(12, len(r.Build.Commit))]
+	}
+	return s
+}
+
 // Line is the record in a line, without claims and checksums.
 func (r *Record) Line() string {
 	p := r.Pieces[0]
@@ -109,9 +122,12 @@ func (r *Record) Line() string {
 // Files are the names of the files that were read, sorted.
 func (r *Record) Files() []string { return slices.Sorted(maps.Keys(r.Data)) }
 
-// printed counts the numbers in columns that are the paper's, where the next column, which is Sotto's or the ratio, is
-// not empty.
+// printed counts the results in columns that are the paper's, where the next column, which is Sotto's or the ratio, is
+// not empty. Settings are not counted.
 func (t *Table) printed() (n int) {
+	if t.Settings {
+		return 0
+	}
 	for j, h := range t.Head {
 		if h != "paper" && h != "the paper" && !strings.HasSuffix(h, ", paper") {
 			continue
@@ -129,10 +145,10 @@ func (t *Table) printed() (n int) {
 // with the reason of each, those that hold with their figures, notes that a person wrote, and the records.
 func Summary(records []*Record, notes string) string {
 	var b strings.Builder
-	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `papers/pN.json` beside\n" +
-		"this page and write the page again: `go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and\n" +
+	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `paper/pN/record.json`\n" +
+		"in the sources and write the page again: `go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and\n" +
 		"figures of a run are in its own directory.\n\n## Overview\n\n" +
-		"| paper | claims of the paper | held | failed | not tested | numbers of the paper beside ours |\n|---|---|---|---|---|---|\n")
+		"| paper | claims of the paper | held | failed | not tested | results of the paper beside ours |\n|---|---|---|---|---|---|\n")
 	for _, r := range records {
 		c := r.Claims.Paper()
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(),
@@ -151,7 +167,7 @@ func Summary(records []*Record, notes string) string {
 	b.WriteString("\n## Runs\n")
 	for _, r := range records {
 		b.WriteString("\n" +
-			text.Wrap(fmt.Sprintf("**%s.** %s. Numbers of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(),
+			text.Wrap(fmt.Sprintf("**%s.** %s. Results of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(),
 				r.Printed), 100) + "\n")
 		if len(r.Data) > 0 {
 			b.WriteString("\n| file | SHA-256 |\n|---|---|\n")
@@ -178,8 +194,8 @@ func listed(b *strings.Builder, records []*Record, of func(Claim) bool, cells fu
 			fmt.Fprintf(b, "| %s | %s: %s (`%s`) | %s |\n", name, c.From, escape.Replace(c.Says), escape.Replace(c.Name), row)
 		}
 		if printed > 0 {
-			fmt.Fprintf(b, "| %s | cells of its tables, as printed | %d, each with steps, loss and noise in [%s.json](papers/%s.json) |\n",
-				name, printed, r.Paper, r.Paper)
+			fmt.Fprintf(b, "| %s | cells of its tables, as printed | %d, each with steps, loss and noise in [record.json](../../paper/%s/record.json) |\n",
+				name, printed, r.Paper)
 		}
 	}
 }

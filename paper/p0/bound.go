@@ -115,15 +115,19 @@ func (p wgcPass) GradBound(dst []float64) {
 		}
 		size := sizeOf(p.dense, x) * (1 + 0x1p-30) // above the rounding of a few products
 		if p.m.linear {
-			dst[i] = size * math.Sqrt(2*f)
+			dst[i] = composed(size, f)
 		} else {
 			if p.m.least {
 				f = min(0.5, f)
 			}
-			dst[i] = size * math.Sqrt(8*f)
+			dst[i] = composed(2*size, f) // ‖∂g/∂ŷ‖ ≤ 2, (18)
 		}
 	}
 }
+
+// composed bounds the gradient of ℓ∘g where its value is f, by Lemma D.1: ℓ is convex, nonnegative and 1-smooth, and
+// g is β-Lipschitz. So ℓ∘g is (2β², 0)-WGC: ‖∂f‖ ≤ β·√(2f).
+func composed(beta, f float64) float64 { return beta * math.Sqrt(2*f) }
 
 // sizeOf is √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias])), A_0 = x.
 func sizeOf(dense []norms, x float64) float64 {

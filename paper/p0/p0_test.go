@@ -73,7 +73,7 @@ func TestRun(t *testing.T) {
 	// the ladder: 4 settings, one of two models, in 2 ways, 3 kinds and one of the linear model, 3 clip norms.
 	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*3 + 3*(5*2+4)
 	lab := paper.Lab{Data: folder(t)}
-	files := []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "figure5.svg", "theorem.csv", "theorem.svg", "index.html"}
+	files := []string{"tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "figure5.csv", "figure5.svg", "theorem.csv", "theorem.svg", "index.html"}
 	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want, "theorem.csv": 4})
 	r := found.R.(*Report)
 	if len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
@@ -143,6 +143,31 @@ func TestWGC(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestComposed: Lemma D.1 bounds the gradient of each of its functions, and half a square of a linear one reaches it.
+func TestComposed(t *testing.T) {
+	src := noise.NewSeeded(4, "composed", 0)
+	for trial := range 1000 {
+		// g(w) = c + β/√d·Σ tanh(w_j) is β-Lipschitz; its value u is any, by c.
+		beta, u, square, d := 3*src.Float64(), 3*paper.Normal(src), 0.0, 1+trial%5
+		for range d {
+			square += math.Pow(beta*(1-math.Pow(math.Tanh(paper.Normal(src)), 2)), 2) / float64(d)
+		}
+		huber := [2]float64{u * u / 2, u}
+		if math.Abs(u) > 1 {
+			huber = [2]float64{math.Abs(u) - 0.5, math.Copysign(1, u)}
+		}
+		for name, l := range map[string][2]float64{ // ℓ(u), ℓ′(u): convex, nonnegative, 1-smooth
+			"half a square": {u * u / 2, u}, "logistic": {math.Log1p(math.Exp(u)), 1 / (1 + math.Exp(-u))}, "Huber": huber} {
+			if norm, bound := math.Abs(l[1])*math.Sqrt(square), composed(beta, l[0]); norm > bound*(1+1e-9) {
+				t.Fatalf("%s at %v: ‖∂f‖ = %v, the bound %v", name, u, norm, bound)
+			}
+		}
+		if bound := composed(beta, u*u/2); math.Abs(bound-beta*math.Abs(u)) > 1e-9 {
+			t.Fatalf("half a square: %v, not β|u| = %v", bound, beta*math.Abs(u))
 		}
 	}
 }

@@ -19,6 +19,7 @@ var body string
 
 // Experiment is the reproduction.
 var Experiment = paper.Experiment{
+	Of: of, Contents: contents, Record: record,
 	Name:  "p0",
 	Short: "P0: gradient clipping and value clipping",
 	Long: `P0 is Improved Convergence of Differential Private SGD with Gradient Clipping. This runs its
@@ -96,14 +97,16 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	}
 	r.Load[1] = paper.Load()
 	return &paper.Results{R: r,
-		Tables: []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()}, Claims: r.claims(),
+		Tables:  []paper.Table{r.printed(), r.settings(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()},
+		Claims:  r.claims(),
 		Figures: append(r.figures(), r.theoremFigure())}, nil
 }
 
 // costs is the table of ε.
 func (r *Report) costs() paper.Table {
-	t := paper.Table{Title: "ε",
-		Head: []string{"experiment", "paper", "by its orders", "Sotto", "Sotto ÷ paper", "accountant"}}
+	t := paper.Table{ID: "epsilon",
+		Title: "ε", Seeds: paper.NoSeed,
+		Head: []string{"experiment", "printed", "by its orders", "Sotto", "Sotto ÷ paper", "accountant"}}
 	for i, e := range r.Epsilons {
 		for _, s := range e.Sound {
 			t.Add(e.About, fmt.Sprintf("%.4f", printed[i]), fmt.Sprintf("%.6f", e.Claimed), fmt.Sprintf("%.6f", s.Value),
@@ -187,7 +190,7 @@ func (r *Report) printedFigures() (list []figure) {
 	return list
 }
 
-// printed is every figure that the paper prints about the results of its experiments, and its settings.
+// printed is every figure that the paper prints about the results of its experiments.
 func (r *Report) printed() paper.Table {
 	t := paper.Table{Title: "What the paper prints",
 		Head: []string{"where", "what", "paper", "Sotto", "Sotto ÷ paper", "reason of a difference"}}
@@ -206,7 +209,15 @@ func (r *Report) printed() paper.Table {
 		}
 		t.Add(f.where, f.what, f.paper, sotto, fmt.Sprintf("%.2f", 2*f.sotto/(f.low+f.high)), why)
 	}
-	settings := [][3]string{
+	t.Note = fmt.Sprintf("%d results, of which %d agree to the last digit printed, or to half a unit and two standard errors where it says about. Figures 1 to 5 are drawn only: no more of their values are printed. The rows of Tables 1 and 2 are not in the text that this project has.", len(figures), agree)
+	return t
+}
+
+// settings are those that the paper prints.
+func (r *Report) settings() paper.Table {
+	t := paper.Table{Title: "Settings that the paper prints", Seeds: paper.NoSeed, Settings: true,
+		Head: []string{"where", "setting", "paper", "Sotto"}}
+	for _, s := range [][3]string{
 		{"batch size", "128", "128"}, {"noise level", "1.0", "1.0"}, {"δ", "10⁻⁵", "10⁻⁵"},
 		{"learning rates on MNIST", "0.002, 0.005, 0.01",
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Size.Rates), " ", ", "), "[]")},
@@ -214,19 +225,18 @@ func (r *Report) printed() paper.Table {
 		{"C on MNIST, §6.2", "10, 20, 40", "10, 20, 40"},
 		{"C on CIFAR-10", "0.1, 0.2, 0.4, 1.0", "0.1, 0.2, 0.4, 1.0"}, {"hidden units", "128", "128"},
 		{"features of CIFAR-10", "512", "512"}, {"rows and features of the regression", "10,000, 256", "10,000, 256"},
+	} {
+		t.Add("§6, C.1", s[0], s[1], s[2])
 	}
-	for _, s := range settings {
-		t.Add("§6, C.1", "setting: "+s[0], s[1], s[2], "", "")
-	}
-	t.Note = fmt.Sprintf("%d results, of which %d agree to the last digit printed, or to half a unit and two standard errors where it says about, and %d settings. Figures 1 to 5 are drawn only: no more of their values are printed. The rows of Tables 1 and 2 are not in the text that this project has.", len(figures), agree, len(settings))
 	return t
 }
 
 // ladder is what each item costs the MLP on MNIST, one change after the other.
 func (r *Report) ladder() paper.Table {
-	t := paper.Table{Title: "What value clipping loses, item by item",
-		Note: "MLP on MNIST, testing accuracy of GC − VC in points, in brackets that of VC. Each line changes one thing of the line before. The last four change one thing of the line of the paper. Losses of the linear model with the paper's constants and with min(1, 2f): " + r.linearLosses(),
-		Head: []string{"value clipping with", "C = 10", "C = 20", "C = 40"}}
+	t := paper.Table{ID: "ladder",
+		Title: "What value clipping loses, item by item",
+		Note:  "MLP on MNIST, testing accuracy of GC − VC in points, in brackets that of VC. Each line changes one thing of the line before. The last four change one thing of the line of the paper. Losses of the linear model with the paper's constants and with min(1, 2f): " + r.linearLosses(),
+		Head:  []string{"value clipping with", "C = 10", "C = 20", "C = 40"}}
 	for _, step := range []struct{ name, setting, kind string }{
 		{before + ", P0's constants", before, vcOld}, {started, started, vcOld}, {bare, bare, vcOld},
 		{"each image its own norm, with the public bound 79 in its place", "", vcPublic},
@@ -294,7 +304,9 @@ func (r *Report) oftenByRate(k *Curve) string {
 
 // slips are those of the paper's text that concern what is computed here.
 func slips() paper.Table {
-	t := paper.Table{Title: "Slips of the paper", Head: []string{"where", "it says", "it should say", "because"}}
+	t := paper.Table{ID: "slips",
+		Title: "Slips of the paper", Seeds: paper.NoSeed,
+		Head: []string{"where", "it says", "it should say", "because"}}
 	t.Add("Algorithm 3, line 4", "f(w), of the whole objective", "fᵢ(w)",
 		"the loss of all rows bounds no single gradient; §5 has the index")
 	t.Add("Appendix C, Figure 5", "the gap between WGC and VC grows as ε becomes larger",
@@ -311,7 +323,8 @@ func slips() paper.Table {
 
 // epochs is Table 2.
 func (r *Report) epochs() paper.Table {
-	t := paper.Table{Title: "Table 2: time of an epoch",
+	t := paper.Table{ID: "table2",
+		Title: "Table 2: time of an epoch",
 		Note: fmt.Sprintf("469 steps of 128 expected rows of MNIST on one core: medians of %d repetitions in turns, each the median of %d steps, of micro-batches a fifth; ratios are medians of those to SGD in the same repetition. "+
 			"With noise: 7,840 and 101,632 exactly rounded normal numbers a step. Load average over a minute, and runnable processes: %s before, %s after. The text of the paper that this project has leaves out the numbers of Table 2.", repeats, r.Size.Timed/repeats, r.Load[0], r.Load[1]),
 		Head: []string{"model", "method", "seconds", "÷ SGD", "seconds with noise"}}

@@ -19,7 +19,7 @@ var (
 // heavyBall is Figure 1: DP-SHB on a quadratic of eigenvalues ½ and 1: the rate ρ of (3.18)
 // against β, and the bound of Theorem 3.5 against T, where the noise grows with T.
 func heavyBall() paper.Figure {
-	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic",
+	f := paper.Figure{File: "figure1", Title: "Figure 1: heavy ball on a quadratic", Seeds: paper.NoSeed,
 		Note: "Eigenvalues ½ and 1; noise σ_T = T·c_w; C_t = t"}
 	f.CSV = paper.NewCSV("alpha,beta,rho,c_w,T,bound,exact")
 	start2 := []float64{1, 1}
@@ -58,7 +58,7 @@ func heavyBall() paper.Figure {
 // schedules is Figure 2: the optimal noise of NAG and MASG for μ = 1, L = 20, p = 1, over
 // S_1/(nε).
 func schedules() (paper.Figure, error) {
-	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step",
+	f := paper.Figure{File: "figure2", Title: "Figure 2: optimal noise against the step", Seeds: paper.NoSeed,
 		Note: "b_t·nε/S₁ for μ = 1, L = 20, p = 1"}
 	f.CSV = paper.NewCSV("method,T,t,b")
 	c := schedule.Convex{Mu: 1, L: 20}

@@ -15,6 +15,7 @@ var body string
 
 // Experiment is the reproduction.
 var Experiment = paper.Experiment{
+	Of: of, Contents: contents, Record: record,
 	Name:  "p1",
 	Short: "P1: accelerated methods with optimal noise schedules",
 	Long: `P1 is Kuru, Birbil, Gürbüzbalaban and Yıldırım, Differentially Private Accelerated
@@ -68,20 +69,39 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	if r.Drawn, err = r.drawn(ctx, l, similar); err != nil {
 		return nil, err
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{r.printed(), r.lengths(), r.gained(), r.beside(similar), slips()},
+	return &paper.Results{R: r,
+		Tables: []paper.Table{r.printed(), r.settings(), r.lengths(), r.gained(), r.beside(similar), slips()},
 		Claims: r.claims(), Figures: append([]paper.Figure{heavyBall(), second}, r.errors()...),
 		Data: []paper.File{{Name: "curves.csv", Text: r.csv()}}}, nil
 }
 
-// printed is every number that §3.2 and §5 print of the experiments.
+// printed are the results that §5 prints of the experiments.
 func (r *Report) printed() paper.Table {
 	t := paper.Table{Title: "What the paper prints",
-		Note: "Figures 1 to 4 are only drawn: the paper prints no error. What it prints are settings, and for two methods the T that is best at c = 1.",
+		Note: "Figures 1 to 4 are only drawn: the paper prints no error. What it prints are settings (next table), and for two methods the T that is best at c = 1.",
 		Head: []string{"from", "what", "paper", "Sotto", "ratio, or reason"}}
+	n, fast := r.Size.Batches[len(r.Size.Batches)-1], r.Size.Rates[len(r.Size.Rates)-1]
+	for _, m := range []struct {
+		name, why string
+		steps     int
+	}{{"DP-HB", "", 100}, {"DP-GD", "a slip (table of slips)", 1000}} {
+		_, best := r.best(n, fast, m.name)
+		if best == m.steps {
+			m.why = "1"
+		}
+		t.Add("§5", "best T of "+m.name+" at c = 1", m.steps, best, m.why)
+	}
+	return t
+}
+
+// settings are those that §3.2 and §5 print of the experiments.
+func (r *Report) settings() paper.Table {
+	t := paper.Table{Title: "Settings that the paper prints", Seeds: paper.NoSeed, Settings: true,
+		Head: []string{"from", "what", "paper", "Sotto", "reason"}}
 	s := r.Size
 	add := func(from, what string, paper, ours any, why string) {
 		if a, b := fmt.Sprint(paper), fmt.Sprint(ours); a == b {
-			why = "1"
+			why = ""
 		}
 		t.Add(from, what, paper, ours, why)
 	}
@@ -102,20 +122,17 @@ func (r *Report) printed() paper.Table {
 	add("§5", "runs of each curve", 20, s.Runs, "the size of this run")
 	add("§5", "steps without noise for F*", 1000, reference, "")
 	add("§5", "guess of E₀ for T′", 10, fmt.Sprintf("%v and %v", guess, drawn),
-		fmt.Sprintf("both are run (next table); the true E₀ is %.1f", r.Start))
+		fmt.Sprintf("both are run (table of T′); the true E₀ is %.1f", r.Start))
 	add("§3.2", "Figure 1: eigenvalues", "0.5, 1", list(eigenvalues), "")
 	add("§3.2", "Figure 1: c_w", "0.0001, 0.01", list(noises), "")
-	fast := s.Rates[len(s.Rates)-1]
-	_, hb := r.best(n, fast, "DP-HB")
-	_, gd := r.best(n, fast, "DP-GD")
-	add("§5", "best T of DP-HB at c = 1", 100, hb, "")
-	add("§5", "best T of DP-GD at c = 1", 1000, gd, "a slip (last table)")
 	return t
 }
 
 // slips are those of the paper's text that concern what is computed here.
 func slips() paper.Table {
-	t := paper.Table{Title: "Slips of the paper", Head: []string{"where", "it says", "it should say", "because"}}
+	t := paper.Table{ID: "slips",
+		Title: "Slips of the paper", Seeds: paper.NoSeed,
+		Head: []string{"where", "it says", "it should say", "because"}}
 	t.Add("(3.10)", "B = (α, 0)", "B = (−α, 0)", "the step goes downhill: (3.8) subtracts α times the gradient")
 	t.Add("(4.2), (4.3), (4.6)", "a bound on E_t by E₀", "by 2·E₀", counterexample())
 	t.Add("after Proposition 4.2", "a_{T,t} is decreasing in t", "increasing",
@@ -136,7 +153,8 @@ var published = map[float64]int{0.1: 396, 0.5: 191, 1: 136}
 
 // lengths is the table of T′.
 func (r *Report) lengths() paper.Table {
-	t := paper.Table{Title: "The number of steps T′ that (4.6) chooses",
+	t := paper.Table{ID: "lengths",
+		Title: "The number of steps T′ that (4.6) chooses",
 		Note: "DP-NAG-opt at m = n and the largest T. §5 states E₀ = 10, with which (4.6) chooses fewer steps than the curves of Figure 3 have. With E₀ = 40 it chooses theirs; " +
 			fmt.Sprintf("so do E₀ = 10, twice the weight of E₀ and half the weight of the noise. The true E₀ of this table is %.1f. Both are run: ° marks E₀ = 40.", r.Start),
 		Head: []string{"c", "T′, E₀ = 10", "error", "T′, E₀ = 40", "error", "T′ of the paper's curve"}}
@@ -151,7 +169,8 @@ func (r *Report) lengths() paper.Table {
 
 // gained is the table of gains.
 func (r *Report) gained() paper.Table {
-	t := paper.Table{Title: "What the corrections gain",
+	t := paper.Table{ID: "gains",
+		Title: "What the corrections gain",
 		Note: "(4.2) lost a factor 2: " + r.Counter +
 			". It changes T′. On samples the schedule of (4.5) is not optimal; the exact one is. Both leave the privacy as it is. Mean errors at the largest T:",
 		Head: []string{"m", "c", "method", "T′", "error", "T′ corrected", "error corrected"}}

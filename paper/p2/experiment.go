@@ -386,10 +386,16 @@ func deviation(sd float64) string {
 	return paper.Digits(sd, 4)
 }
 
-// figure1 is the impact of hyperparameters, each ε in panels of its own, since it shows differences of half a point.
+// ownAxis is the label of an axis that no other panel shares.
+func ownAxis(field string, epsilon float64) string {
+	return fmt.Sprintf("%s (%s, ε = %g)", accuracyAxis, field, epsilon)
+}
+
+// figure1 is the impact of hyperparameters. Each panel has a range of its own, since it shows differences of half a
+// point.
 func (r *results) figure1() paper.Figure {
 	f := paper.Figure{File: "figure1", Title: "Figure 1: hyperparameters",
-		Note: fmt.Sprintf("accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration, until ε is spent or after %d iterations, for q below 0.1 (0.1/q)² times as many; a line for P2's Armijo test with η₀ = %s and one for Sotto's, which compares means; means of %d seeds with bars of one standard deviation. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search", r.size.Steps, startRates[0], r.size.Seeds)}
+		Note: fmt.Sprintf("accuracy of DP-BLSGD on Adult, logistic, ε/100 for each iteration, until ε is spent or after %d iterations, for q below 0.1 (0.1/q)² times as many; a line for P2's Armijo test with η₀ = %s and one for Sotto's, which compares means; means of %d seeds with bars of one standard deviation; each panel has its own range. The Gaussian search, with the noise of Algorithm 1, does not cost what Theorem 3 says (S-2d): its panel is a run without a guarantee, and Sotto has no such search", r.size.Steps, startRates[0], r.size.Seeds)}
 	f.CSV = paper.NewCSV("parameter,value,test,initial_rate,epsilon,seeds,accuracy_mean,accuracy_sd,objective_mean,steps_mean")
 	add := func(field, value, test, rate, label string, e float64) compare.Figure {
 		c := r.cell("figure 1 a9a", label, number(e))
@@ -401,7 +407,7 @@ func (r *results) figure1() paper.Figure {
 	for _, e := range r.size.Hyper {
 		for i, p := range r.size.panels() {
 			plot := chart.Plot{ID: fmt.Sprintf("f1-%d-%v", i, e), Title: fmt.Sprintf("%s, ε = %g", p.name, e),
-				Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: accuracyAxis, Tight: true}
+				Desc: "Accuracy against the hyperparameter", XLabel: p.field, YLabel: ownAxis(p.field, e), Tight: true}
 			if p.field == "growth" {
 				plot.XLabel, plot.Categories = "ε of an iteration grows", p.values
 			}
@@ -427,7 +433,7 @@ func (r *results) figure1() paper.Figure {
 			f.Plots = append(f.Plots, plot)
 		}
 		plot := chart.Plot{ID: fmt.Sprintf("f1-noise-%v", e), Title: fmt.Sprintf("noise of the search, ε = %g", e),
-			Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "noise", YLabel: accuracyAxis, Tight: true,
+			Desc: "Accuracy with Laplace and with Gaussian noise", XLabel: "noise", YLabel: ownAxis("noise", e), Tight: true,
 			Categories: []string{"Laplace", "Gaussian: unsound"}}
 		l := chart.Line{Name: "P2's test", X: []float64{0, 1}}
 		for k, name := range []string{"laplace", "gaussian"} {

@@ -7,9 +7,12 @@ package p2
 import (
 	"cmp"
 	"context"
+	"html/template"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +29,7 @@ func TestSmall(t *testing.T) {
 	t.Parallel()
 	all := len(lines(true)) + len(lines(false))
 	l := paper.Lab{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
-	r := papertest.Run(t, Experiment, l, []string{"tables.md", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
+	r := papertest.Run(t, Experiment, l, []string{"tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
 		map[string]int{"figure2.csv": 5, "figure3.csv": 2 * all * len(Small.Epsilon), "figure4.csv": 2 * all * len(Small.Epsilon)})
 	clear := []string{"bank-has-a-small-range", "sampling-saves-evaluations"} // by far, at any seed
 	for _, c := range r.Claims {
@@ -37,6 +40,11 @@ func TestSmall(t *testing.T) {
 	}
 	if len(r.Claims) != 23 {
 		t.Errorf("%d claims", len(r.Claims))
+	}
+	for _, p := range r.Figures[0].Panels().Plots {
+		if units := halfPoint(t, p.SVG()); units < 3 { // of 300 units of height
+			t.Errorf("Figure 1, %s: half a point is %.1f units high", p.Title, units)
+		}
 	}
 	again := 0
 	l.Progress = func(runs, all int) { again++ }
@@ -52,6 +60,23 @@ func TestSmall(t *testing.T) {
 			t.Errorf("from what was kept: %+v", second.Claims[i])
 		}
 	}
+}
+
+// halfPoint is the height of half a point on a plot's y axis, by the places of its ticks.
+func halfPoint(t *testing.T, svg template.HTML) float64 {
+	ticks := regexp.MustCompile(`y="([\d.]+)" class="ylab">([\d.]+)<`).FindAllStringSubmatch(string(svg), -1)
+	if len(ticks) < 2 {
+		t.Fatalf("%d ticks", len(ticks))
+	}
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first, last := ticks[0], ticks[len(ticks)-1]
+	return (number(first[1]) - number(last[1])) / (number(last[2]) - number(first[2])) / 2
 }
 
 // An access counts passes: a search that finds its third candidate computes four losses.

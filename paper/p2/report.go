@@ -19,6 +19,7 @@ var body string
 
 // Experiment is the reproduction.
 var Experiment = paper.Experiment{
+	Of: of, Contents: contents, Record: record,
 	Name:  "p2",
 	Short: "P2: private line search with adaptive budgets, and its baselines",
 	Long: `P2 is Chen and Lee, Stochastic Adaptive Line Search for Differentially Private
@@ -99,13 +100,19 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 	if err != nil {
 		return nil, err
 	}
-	return &paper.Results{R: r, Tables: []paper.Table{printed, all.adaptive(), all.leaders(), r.published(), r.formulas()},
+	settings, err := all.settings()
+	if err != nil {
+		return nil, err
+	}
+	return &paper.Results{R: r,
+		Tables: []paper.Table{*printed, *settings, all.adaptive(), all.leaders(), r.published(), r.formulas()},
 		Claims: all.claims(), Figures: figures}, nil
 }
 
 // published is the table of what the published algorithm costs.
 func (r *Report) published() paper.Table {
-	t := paper.Table{Title: "What the published algorithm costs",
+	t := paper.Table{ID: "published",
+		Title: "What the published algorithm costs", Seeds: paper.NoSeed,
 		Note: "Algorithm 2 as P2 sets it: q = 0.1, ε_BT = ε/100, ρ_grad = (ε/100)²/2, gradient and search of one sample, until P2's account (Lemma 4 for each release, orders 2 to 500, classic conversion) " +
 			"reaches ε. It divides by the size of the batch that was drawn, which is a release without a bound; what follows leaves that out. " +
 			fmt.Sprintf("At most %.2g and %.2g of what is claimed: at these small budgets the slack of the classic conversion, which at δ = 1e-8 and orders up to 500 takes 0.037 of ε, hides that releases of one sample are charged as if of many. ", r.Fixed, r.OneSample) +
@@ -120,7 +127,8 @@ func (r *Report) published() paper.Table {
 
 // formulas is the table of P2's formulas beside sound ones.
 func (r *Report) formulas() paper.Table {
-	t := paper.Table{Title: "At larger budgets the account is false",
+	t := paper.Table{ID: "formulas",
+		Title: "At larger budgets the account is false", Seeds: paper.NoSeed,
 		Head: []string{"of", "quantity", "P2's formula", "claimed", "sound", "", "why"}}
 	for _, c := range r.Claimed {
 		var sound []string

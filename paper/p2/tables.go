@@ -13,20 +13,22 @@ import (
 	"github.com/sottodp/sotto/study/compare"
 )
 
-// printed are the numbers that P2 prints of these experiments, beside what was run here.
-func (r *results) printed() (paper.Table, error) {
-	t := paper.Table{Head: []string{"P2", "quantity", "paper", "Sotto, as published", "Sotto's defaults",
+// compared makes a table of P2's numbers beside those here, and the function that adds to it.
+func compared(title string) (*paper.Table, func(from, quantity string, printed, published, defaults any, why string)) {
+	t := &paper.Table{Title: title, Head: []string{"P2", "quantity", "paper", "Sotto, as published", "Sotto's defaults",
 		"ratio, or reason"}}
-	beside := 0
-	add := func(from, quantity string, printed, published, defaults any, why string) {
+	return t, func(from, quantity string, printed, published, defaults any, why string) {
 		if v, ok := published.(float64); ok && why == "" {
 			why = paper.Digits(v/printed.(float64), 4)
 		}
-		if published != "" {
-			beside++
-		}
 		t.Add(from, quantity, printed, published, defaults, why)
 	}
+}
+
+// settings are those that P2 prints of these experiments, beside what was run here.
+func (r *results) settings() (*paper.Table, error) {
+	t, add := compared("Settings and datasets that the paper prints")
+	t.ID, t.Settings = "settings", true
 	for i, d := range []struct {
 		name          string
 		rows          int
@@ -75,6 +77,16 @@ func (r *results) printed() (paper.Table, error) {
 	add("§4.2", "first θ̄, degrees", 90., 90., 90., "")
 	add("§4.3", "orders of the account", "2 to 500", "one", "one",
 		"which order certifies may depend on what was released, so that all together cost more (S-2c)")
+	if r.networks != nil {
+		r.networks.printed(add)
+	}
+	return t, nil
+}
+
+// printed are the results that P2 prints, beside those here.
+func (r *results) printed() (*paper.Table, error) {
+	t, add := compared("Results that the paper prints")
+	t.Note = "Figures 1 to 5 are only drawn: P2 prints no accuracy, objective or number of iterations, nor max_it (here 20) and η₀ (here 0.3 with P2's test, where it does best of 0.3, 1 and 5.33 in Figure 1, and 80/R² with Sotto's)."
 	least := r.size.Hyper[0]
 	for _, f := range []struct {
 		name, field string
@@ -94,11 +106,6 @@ func (r *results) printed() (paper.Table, error) {
 	add("§5.6", "tables on which the proposed methods are ahead of OutPert-RSGD", "3 of 4",
 		fmt.Sprintf("%d of 2", r.tablesAhead("")), fmt.Sprintf("%d of 2", r.tablesAhead(own)),
 		"at more than half of the ε and models of a table; two of P2's four tables are here, and Bank is the one on which it is not ahead there")
-	if r.networks != nil {
-		r.networks.printed(add)
-	}
-	t.Title = fmt.Sprintf("The paper's numbers: %d of %d beside Sotto's", beside, len(t.Rows))
-	t.Note = "Figures 1 to 5 are only drawn: P2 prints no accuracy, objective or number of iterations, nor max_it (here 20) and η₀ (here 0.3 with P2's test, where it does best of 0.3, 1 and 5.33 in Figure 1, and 80/R² with Sotto's)."
 	return t, nil
 }
 
@@ -144,7 +151,7 @@ var adapting = []adaptation{{"no", "growth no"}, {"must", "growth must"}, {"adap
 
 // adaptive is the table of what CHEB and AC do with P2's budget for an iteration.
 func (r *results) adaptive() paper.Table {
-	t := paper.Table{Title: "Budgets and thresholds that adapt",
+	t := paper.Table{ID: "adapt", Title: "Budgets and thresholds that adapt",
 		Note: fmt.Sprintf("P2's setting: ε/100 for each iteration, its Armijo test with η₀ = 0.3, until ε is spent or after %d iterations; logistic; %d seeds, nine tenths of the rows. Means ± standard deviations; counts of one training. ", r.size.Steps, r.size.Seeds) +
 			"The mean test compares means where P2 compares a sum with the square of a mean; the last line also leaves the noise's share out of ‖p‖². " +
 			fmt.Sprintf("With what all of ε allows for 100 iterations (Figures 3 and 4, as published) AC and DP-BLSGD differ in %s cases. ", r.acting()) +
@@ -208,7 +215,7 @@ func (r *results) acting() string {
 
 // leaders is Figures 3 and 4 in numbers.
 func (r *results) leaders() paper.Table {
-	t := paper.Table{Title: "Figures 3 and 4 in numbers: accuracy, %",
+	t := paper.Table{ID: "leaders", Title: "Figures 3 and 4 in numbers: accuracy, %",
 		Note: "P2 draws these and prints none. Non-private is the optimum.",
 		Head: []string{"table", "model", "ε", "lines", "DP-BLSGD", "DP-BLSGD-AC", "DP-BLGD", "best baseline", "",
 			"Non-private"}}

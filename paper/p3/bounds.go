@@ -108,10 +108,10 @@ func (r *Report) bounds(tables []*table) (list []Bound) {
 
 // bounded is the table of the bounds at the end of each run.
 func (r *Report) bounded() paper.Table {
-	t := paper.Table{Title: "The bounds (9) to (15) beside the runs",
+	t := paper.Table{ID: "bounded", Title: "The bounds (9) to (15) beside the runs",
 		Note: "Without noise the runs are those of the proofs: x of inactive nodes computed again in each iteration and γ = 0 with ℓ2, where ỹ is the mean of the nodes. " +
 			"With ℓ1 the mean of the nodes stands for ỹ. (13) and (15) are stated up to a constant, for a number of iterations of the best order: here with the constant 1, where the steps of Appendix E give 368 for (13), and the experiment's iterations",
-		Head: []string{"table", "h", "ι", "ε", "bound on", "iterations", "paper", "Sotto", "ratio"}}
+		Head: []string{"table", "h", "ι", "ε", "bound on", "iterations", "the bound", "the run", "ratio"}}
 	for _, b := range r.Bounds {
 		if b.Epsilon != 0 && b.Epsilon != 0.2 && b.Epsilon != 1 {
 			continue
@@ -135,9 +135,11 @@ func (r *Report) exponent(table, reg, kind string) float64 {
 		math.Log(float64(c.Iterations[last])/float64(c.Iterations[from]))
 }
 
-// printed is the table of the numbers that the paper prints of its experiments.
-func (r *Report) printed() paper.Table {
-	t := paper.Table{Head: []string{"number", "from", "paper", "Sotto", "ratio or reason"}}
+// settings are those that the paper prints of its experiments.
+func (r *Report) settings() paper.Table {
+	t := paper.Table{ID: "settings", Title: "Settings that the paper prints", Seeds: paper.NoSeed, Settings: true,
+		Note: "The ε of its figures stand beside the true ones in a table of their own.",
+		Head: []string{"number", "from", "paper", "Sotto", "ratio or reason"}}
 	same := func(from, name string, v ...any) {
 		for _, v := range v {
 			t.Add(name, from, v, v, "as printed")
@@ -174,6 +176,12 @@ func (r *Report) printed() paper.Table {
 	same("§5.3", "ε of Figure 3", 0.4)
 	same("§5.2", "epochs", epochs)
 	same("Theorem 1", "constant of σ²", 32)
+	return t
+}
+
+// printed is the table of the numbers that the paper states of its experiments, or that its formulas give.
+func (r *Report) printed() paper.Table {
+	t := paper.Table{ID: "printed", Head: []string{"number", "from", "paper", "Sotto", "ratio or reason"}}
 	t.Add("the constant that the proof's steps need", "§4.1", 32, 160,
 		"slip: (17) sums to ε², the next display takes ε²/5; the appendices take 40")
 	t.Add("ε after T iterations, claimed 1", "(7)", math.Sqrt(0.6)+0.2, math.Sqrt(3)+1,
@@ -192,8 +200,8 @@ func (r *Report) printed() paper.Table {
 		t.Add("loss with ι = 0.1 over that of all nodes, "+table, "after Cor. 3.6", 0.01, found,
 			fmt.Sprintf("%.3g; see the claim", found/0.01))
 	}
-	t.Title = fmt.Sprintf("%d numbers that the paper prints, or gives by a formula, of its experiments", len(t.Rows))
-	t.Note = "The paper prints no result as a number; its four figures are only drawn. The ε of its figures stand beside the true ones in the next table"
+	t.Title = fmt.Sprintf("%d numbers that the paper states, or gives by a formula, of its experiments", len(t.Rows))
+	t.Note = "The paper prints no result as a number; its four figures are only drawn"
 	return t
 }
 

@@ -17,6 +17,7 @@ var body string
 
 // Experiment is the reproduction.
 var Experiment = paper.Experiment{
+	Of: of, Contents: contents, Record: record,
 	Name:  "p3",
 	Short: "P3: dual averaging among nodes that do not share their rows",
 	Long: `P3 is Distributed Empirical Risk Minimization With Differential Privacy. This runs its experiments on
@@ -71,7 +72,8 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 		return nil, err
 	}
 	r.Bounds = r.bounds(tables)
-	return &paper.Results{R: r, Tables: []paper.Table{r.ends(tables), r.printed(), r.truth(), r.bounded(), r.optima()},
+	return &paper.Results{R: r,
+		Tables: []paper.Table{r.ends(tables), r.printed(), r.settings(), r.truth(), r.bounded(), r.optima()},
 		Claims: r.claims(tables), Figures: r.figures(tables)}, nil
 }
 
@@ -106,10 +108,11 @@ func costs() (list []Cost, err error) {
 
 // truth is the table of costs.
 func (r *Report) truth() paper.Table {
-	t := paper.Table{Title: "What Theorem 1's noise gives",
+	t := paper.Table{ID: "truth",
+		Title: "What Theorem 1's noise gives", Seeds: paper.NoSeed,
 		Note: "Theorem 1 does not hold: all neighbors see who is active, its δ comes out as ε or more, and it asks for more iterations than anybody takes " +
 			"(docs/how-to/network.md states what holds instead). ε at δ = 1e-5 and iterations at the paper's sizes:",
-		Head: []string{"table", "ι", "noise", "ε, paper", "ε, Sotto", "ratio", "iterations the theorem asks for",
+		Head: []string{"table", "ι", "noise", "claimed ε", "true ε", "ratio", "iterations the theorem asks for",
 			"iterations taken", "ratio"}}
 	for _, c := range r.Costs {
 		t.Add(c.Table, c.Share, c.Noise, c.Claimed, c.True, c.True/c.Claimed, c.Needed, c.Taken, c.Taken/c.Needed)
@@ -137,9 +140,10 @@ func (r *Report) short(table, reg, kind string, epsilon float64) float64 {
 
 // ends is the table of what the runs reach.
 func (r *Report) ends(tables []*table) paper.Table {
-	t := paper.Table{Title: "F − F* after three epochs",
-		Note: "Figures 1 to 4 of the paper are only drawn, so no number stands beside these",
-		Head: []string{"table", "h", "method"}}
+	t := paper.Table{ID: "ends",
+		Title: "F − F* after three epochs",
+		Note:  "Figures 1 to 4 of the paper are only drawn, so no number stands beside these",
+		Head:  []string{"table", "h", "method"}}
 	for _, e := range epsilons {
 		t.Head = append(t.Head, fmt.Sprintf("ε = %v", e))
 	}
@@ -393,7 +397,8 @@ func (r *Report) boundsFigure(tables []*table) paper.Figure {
 
 func (r *Report) truthFigure() paper.Figure {
 	truth := paper.Figure{File: "true-epsilon", Title: "What the published noise really gives",
-		Note: "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has activations", CSV: r.costsCSV()}
+		Seeds: paper.NoSeed,
+		Note:  "Of a node's records at δ = 1e-5, add-or-remove, for the paper's own sizes: as many sampled Gaussians as the node has activations", CSV: r.costsCSV()}
 	for _, t := range []string{"epsilon", "rcv1"} {
 		p := chart.Plot{ID: "true-" + t, Title: t + ": true ε by claimed ε",
 			Desc: "The true ε lies far above the claimed one everywhere.", XLabel: "claimed ε", YLabel: "ε", LogY: true,

@@ -25,7 +25,7 @@ import (
 // TestSmall: at the small size every certificate is true, the bars hold, and nothing of the paper is judged without its
 // tables. The noise is seeded, so this does not change from run to run.
 func TestSmall(t *testing.T) {
-	found := papertest.Run(t, Experiment, paper.Lab{}, []string{"runs.csv", "cells.csv", "tables.md", "figure1.svg", "figure2.svg", "figure3.svg", "figure4.svg", "index.html"},
+	found := papertest.Run(t, Experiment, paper.Lab{}, []string{"runs.csv", "cells.csv", "tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
 		map[string]int{"runs.csv": (4*3*7*2 + 7*4) + (4*3*7*1 + 7*5), "cells.csv": 2 * 4 * 3 * 7})
 	r := found.R.(*Report)
 	for _, run := range r.Runs {

@@ -20,6 +20,7 @@ var body string
 
 // Experiment is the reproduction.
 var Experiment = paper.Experiment{
+	Of: of, Contents: contents, Record: record,
 	Name:  "p4",
 	Short: "P4: second-order methods for smooth non-convex objectives",
 	Long: `P4 is Differentially Private Optimization for Smooth Non-Convex ERM. This runs its
@@ -226,7 +227,8 @@ func (c Cell) printed() map[string][3]printed {
 
 // compared is the table of comparisons with DP-TR, the synthetic table and Sotto's M included.
 func (r *Report) compared() paper.Table {
-	t := paper.Table{Title: "Beside DP-TR, over the cells of a table",
+	t := paper.Table{ID: "compared",
+		Title: "Beside DP-TR, over the cells of a table",
 		Note: "Cells are settings × ε; both: all runs of both end; what follows counts of these cells those in which the method has less. The paper's tolerances are √(M·ε_g) with M = 1; Sotto's methods take the M of the loss, about 0.1, " +
 			"which makes the region of DP-TR about three times and steps along negative curvature about ten times as long.",
 		Head: []string{"table", "n", "M", "method", "cells", "both", "only it ends", "only DP-TR", "steps", "time", "loss"}}
@@ -286,7 +288,8 @@ var bands = []float64{0.5, 1, 1.3, 1.8, math.Inf(1)}
 // ending is the table of how many runs end by the noise of their gradients.
 func (r *Report) ending() paper.Table {
 	methods := []string{"TR", "OPT", "OPT-LS", "2OPT", "2OPT-LS"} // those with batches have another noise
-	t := paper.Table{Title: "When runs end",
+	t := paper.Table{ID: "ending",
+		Title: "When runs end",
 		Note: fmt.Sprintf("Runs that end within %d steps, on the tables, with M = 1, by about how long the noise of a gradient is: √d·2σ/n. A run ends where gradient and noise together are shorter than ε_g. "+
 			"The paper marks cells with × of which a run does not end.", r.Size.Patience),
 		Head: append([]string{"noise, in ε_g"}, methods...)}
@@ -317,7 +320,8 @@ func (r *Report) ending() paper.Table {
 
 // gained is the table of gains.
 func (r *Report) gained() paper.Table {
-	t := paper.Table{Title: "What sound sensitivities and a public number of steps gain or cost",
+	t := paper.Table{ID: "gains", Seeds: paper.NoSeed,
+		Title: "What sound sensitivities and a public number of steps gain or cost",
 		Note: "OPT at 495,141×54. Printed: T from f(w₀) = ln 2 (P4 adds |z| to it, which is not private), a tenth of ρ for it, T gradients and T Hessians charged, " +
 			"the classic conversion, Hessians with the Frobenius bound 2√d·B_H/n and one variance everywhere. Sound: the same T from the public ln 2, which costs nothing, " +
 			"the exact conversion, Hessians charged as the analysis needs them, √2·B_H/n and half the variance beside the diagonal. ÷ is the factor by which the noise falls: " +

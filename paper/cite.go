@@ -65,6 +65,14 @@ func (p Publication) Links() (list []Link) {
 	return list
 }
 
+// identifier is the first of the identifiers; the key where there is none.
+func (p Publication) identifier() string {
+	if links := p.Links(); len(links) > 0 {
+		return links[0].Text
+	}
+	return p.Key
+}
+
 // BibTeX is the entry of the paper.
 func (p Publication) BibTeX() string {
 	kind, url := "misc", ""
@@ -97,7 +105,7 @@ func (r *Record) ReproductionBibTeX(p Publication) string {
 	return entry("misc", "sotto-"+r.Paper, []field{{"author", "{The authors of Sotto}"},
 		{"title", fmt.Sprintf("{%s}, reproduced with {Sotto}", p.Title)},
 		{"year", fmt.Sprint(r.Pieces[len(r.Pieces)-1].Start.Year())}, {"version", version}, {"url", Repository},
-		{"note", fmt.Sprintf("sotto paper %s --%s, a reproduction of \\cite{%s}", r.Paper, size, p.Key)}})
+		{"note", fmt.Sprintf("sotto paper %s --%s reproduces %s", r.Paper, size, p.identifier())}})
 }
 
 type field struct{ name, value string }

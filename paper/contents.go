@@ -28,7 +28,7 @@ func (i Item) Places() (list []Place) {
 		url := Repository + "/blob/main/" + file
 		switch {
 		case file == "":
-			list = append(list, Place{Link{"on this page", w}, true})
+			list = append(list, Place{Link{"this page, " + w, w}, true})
 			continue
 		case at != "" && path.Ext(file) == ".md":
 			url += "#" + at

@@ -170,8 +170,8 @@ func TestContinue(t *testing.T) {
 	if diff := cmp.Diff(r.Record, again); diff != "" {
 		t.Errorf("the record read again: %s", diff)
 	}
-	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "(`b`) | 1 | It is one. |", "\n## Notes\n\nA note.\n\n## Claims that fail\n", "| P9 | §1: is one (`a`) | 1 |", "| There is no count. |"} {
-		if page := Summary([]*Record{again}, "\nA note.\n"); !strings.Contains(page, want) {
+	for _, want := range []string{"| P9 | 3 | 1 | 1 | 1 | 1 |", "- **P9**: Jane Doe, ", "(`b`) | 1 | It is one. |", "\n## Notes\n\nA note.\n\n## Claims that fail\n", "| P9 | §1: is one (`a`) | 1 |", "| There is no count. |"} {
+		if page := Summary([]*Record{again}, map[string]Publication{"p9": cited}, "\nA note.\n"); !strings.Contains(page, want) {
 			t.Errorf("%q is not in %s", want, page)
 		}
 	}

@@ -143,16 +143,26 @@ func (t *Table) printed() (n int) {
 
 // Summary is the page docs/measurements/papers.md: what the records of the papers' runs add up to, the claims that fail
 // with the reason of each, those that hold with their figures, notes that a person wrote, and the records.
-func Summary(records []*Record, notes string) string {
+func Summary(records []*Record, of map[string]Publication, notes string) string {
 	var b strings.Builder
-	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper. To add a run, copy its `record.json` to `paper/pN/record.json`\n" +
-		"in the sources and write the page again: `go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and\n" +
-		"figures of a run are in its own directory.\n\n## Overview\n\n" +
+	b.WriteString("# Reproductions\n\nWhat runs of `sotto paper` found, one for each paper; `sotto paper all` makes the pages of all. To add a\n" +
+		"run, copy its `record.json` to `paper/pN/record.json` in the sources and write this page again:\n" +
+		"`go test ./docs -run Papers -update`, which leaves the notes as they are. The tables and figures of a run are in\n" +
+		"its own directory.\n\n## Overview\n\n" +
 		"| paper | claims of the paper | held | failed | not tested | results of the paper beside ours |\n|---|---|---|---|---|---|\n")
 	for _, r := range records {
 		c := r.Claims.Paper()
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", strings.ToUpper(r.Paper), len(c), c.Passed(), c.Failed(),
 			c.Untested(), r.Printed)
+	}
+	b.WriteString("\n")
+	for _, r := range records {
+		p := of[r.Paper]
+		line := fmt.Sprintf("- **%s**: %s, *%s*, %s.", strings.ToUpper(r.Paper), p.Names(), p.Title, p.Venue())
+		for _, l := range p.Links() {
+			line += fmt.Sprintf(" [%s](%s)", l.Text, l.URL)
+		}
+		b.WriteString(text.Indented(line, 98, 2) + "\n")
 	}
 	if notes != "" {
 		b.WriteString("\n## Notes\n\n" + strings.TrimSpace(notes) + "\n")

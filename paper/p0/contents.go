@@ -54,7 +54,7 @@ var contents = []paper.Item{
 	{Name: "Algorithm 4, Lemmas A.1 to A.13, B.1", Says: "tools of the proofs of utility",
 		Why: "Nothing is computed from them. Lemma A.13 bounds the gradient of the mean; Sotto clips the gradients of rows."},
 	{Name: "§7, subspaces", Says: "the analysis may extend to DP-SGD with subspace identification",
-		Why: "The paper names two others' papers and states no algorithm. A subspace found from the rows is an access that must be paid, and one from public rows needs such rows."},
+		Why: "The paper names two others' papers and states no algorithm. A subspace found from the rows is an access that must be charged, and one from public rows needs such rows."},
 	{Name: "§7, compression", Says: "the analysis may be combined with gradient compression",
 		Why: "The paper states no algorithm. Compressing a noisy gradient is post-processing and changes no ε; the sums that Sotto sends are at most a model's size."},
 }

@@ -36,7 +36,7 @@ files with classes 0 to 9 and 512 features, say of a trained VGG16. --small take
 	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",
 	Data: "mnist", Needed: true,
 	Page:  body,
-	Seeds: "1",
+	Seeds: "1, with a stream of its own for each training",
 	Run:   paper.Sized(Small, Full, run),
 }
 
@@ -97,7 +97,7 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	}
 	r.Load[1] = paper.Load()
 	return &paper.Results{R: r,
-		Tables:  []paper.Table{r.printed(), r.settings(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips()},
+		Tables:  []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips(), r.settings()},
 		Claims:  r.claims(),
 		Figures: append(r.figures(), r.theoremFigure())}, nil
 }

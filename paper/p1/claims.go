@@ -68,7 +68,7 @@ func (r *Report) claims() (all paper.Claims) {
 				fmt.Sprintf("T = %d: DP-GD %.3g, DP-HB %.3g, DP-NAG %.3g, DP-NAG-opt %.3g", t, gd, r.final(m, t, slow, "DP-HB"),
 					r.final(m, t, slow, "DP-NAG"), r.final(m, t, slow, "DP-NAG-opt")))
 		}
-		all.Add("§5", fmt.Sprintf("accelerated-ahead-at-small-step-m%d", m),
+		all.Add("§5", fmt.Sprintf("accelerated-ahead-at-small-step-m%d", s.inPaper(m)),
 			fmt.Sprintf("with c = %g, DP-HB, DP-NAG and DP-NAG-opt are ahead of DP-GD for every T", slow),
 			worst > 2, "%s; by %.2g standard errors or more", strings.Join(found, "; "), worst)
 	}
@@ -91,10 +91,10 @@ func (r *Report) claims() (all paper.Claims) {
 		}
 		opts := margin([]string{"DP-NAG-opt", "DP-MASG-opt"}, []string{"DP-GD", "DP-HB", "DP-NAG", "DP-MASG"})
 		beat := margin([]string{"DP-HB", "DP-NAG"}, []string{"DP-GD"})
-		all.Add("§5", fmt.Sprintf("opt-best-overall-m%d", m),
+		all.Add("§5", fmt.Sprintf("opt-best-overall-m%d", s.inPaper(m)),
 			fmt.Sprintf("with c = %g, DP-NAG-opt and DP-MASG-opt are best overall: the best over T of each is below that of the four others", fast),
 			opts > 2, "%s; by %.2g standard errors or more", strings.Join(found, ", "), opts)
-		all.Add("§5", fmt.Sprintf("accelerated-beat-gd-at-best-m%d", m),
+		all.Add("§5", fmt.Sprintf("accelerated-beat-gd-at-best-m%d", s.inPaper(m)),
 			fmt.Sprintf("with c = %g, compared at their best T, DP-HB and DP-NAG beat DP-GD", fast),
 			beat > 2, "DP-HB %.3g, DP-NAG %.3g, DP-GD %.3g; by %.2g standard errors or more", least["DP-HB"], least["DP-NAG"],
 			least["DP-GD"], beat)

@@ -58,6 +58,9 @@ const (
 	seed      = 1
 )
 
+// inPaper is the m of the paper that a batch of this size stands for.
+func (s Size) inPaper(m int) int { return Full.Batches[slices.Index(s.Batches, m)] }
+
 // epsilon is the budget: 1 at 10⁵ rows.
 func (s Size) epsilon() float64 { return 1e5 / float64(s.Rows) }
 

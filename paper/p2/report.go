@@ -105,7 +105,7 @@ func reproduce(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, er
 		return nil, err
 	}
 	return &paper.Results{R: r,
-		Tables: []paper.Table{*printed, *settings, all.adaptive(), all.leaders(), r.published(), r.formulas()},
+		Tables: []paper.Table{*printed, all.adaptive(), all.leaders(), r.published(), r.formulas(), *settings},
 		Claims: all.claims(), Figures: figures}, nil
 }
 

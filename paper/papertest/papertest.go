@@ -101,8 +101,8 @@ func lacks(e paper.Experiment, r *paper.Results, dir string) (list []string) {
 		need(strings.Contains(page, text), "no %q", text)
 	}
 	parts := len(r.Tables) + len(r.Figures)
-	if len(r.Claims.Paper()) > 0 {
-		parts++
+	for _, claims := range []paper.Claims{r.Claims.Paper(), r.Claims.Ours()} {
+		parts += min(len(claims), 1)
 	}
 	n := strings.Count(page, `<p class="seeds">Seeds: `)
 	need(n == parts, "seeds and run of %d parts of %d", n, parts)

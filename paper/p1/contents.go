@@ -64,6 +64,6 @@ var contents = []paper.Item{
 	{Name: "(3.2) to (3.4), b_t(x_t)", Says: "noise by the sensitivity S₁(x_t) at the current point",
 		Why: "In the paper's experiment S₁(x) = 2·sup‖u‖₁ at each x, so b_t(x_t) is the constant b, and from (3.11) on the paper takes the constant, too. Noise by the point is sound, since x_t is public, but needs a model with a bound that depends on x; Sotto's models state one bound, and clip what is longer."},
 	{Name: "§6, restarts without μ", Says: "whether restarts that do not know μ can be made private, as further work",
-		Why: "The paper states no algorithm. Here μ is public: it is that of the regularizer (model.l2), and a run without one is refused by these methods. A restart that measures progress asks the rows for it, which must be charged."},
+		Why: "The paper states no algorithm. Here μ is a public field of these methods, by default that of the regularizer or 1/(100α), whichever is larger, so no run estimates it. A restart that measures progress asks the rows for it, which must be charged."},
 	{Name: "Lemma B.1", Says: "a tool of the proof of Proposition 3.4", Why: "Nothing is computed from it."},
 }

@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	e, dir := Experiment, filepath.Join(t.TempDir(), "out")
 	e.Run = paper.Sized(tiny, tiny, run)
-	found := papertest.Run(t, e, paper.Lab{Dir: dir}, []string{"curves.csv", "tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
+	found := papertest.Run(t, e, paper.Lab{Dir: dir, Full: true}, []string{"curves.csv", "tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
 		"figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"}, nil)
 	if r := found.R.(*Report); len(found.Claims) != 20 || len(r.Gains) != 8 {
 		t.Errorf("%d claims and %d gains", len(found.Claims), len(r.Gains))

@@ -291,11 +291,22 @@ func (v *view) recorded(name string) string {
 	return "not in its record"
 }
 
+// Others are the claims of the paper that the full run has, and a small one does not.
+func (v *view) Others() Claims {
+	if v.Full == nil || v.full() {
+		return nil
+	}
+	return v.Full.Claims.Paper().of(func(c Claim) bool {
+		return !slices.ContainsFunc(v.Claims, func(own Claim) bool { return own.Name == c.Name })
+	})
+}
+
 // parse parses the templates of a page.
 func parse(title, text string, more template.FuncMap) (*template.Template, error) {
 	funcs := template.FuncMap{"title": func() string { return title },
 		"style": func() template.CSS { return template.CSS(chart.Style + chart.Dark) }, "upper": strings.ToUpper,
-		"full": func() bool { return true }, "run": func() string { return "" },
+		"repository": func() string { return Repository },
+		"full":       func() bool { return true }, "run": func() string { return "" },
 		"seeds":    func(s string) string { return s },
 		"recorded": func(s string) string { return s }}
 	for name, f := range more {

@@ -114,7 +114,7 @@ func (a *adversary) Select(q oracle.Select, among oracle.Candidates) (int, error
 	return a.pick(n), nil
 }
 
-func (a *adversary) Look(q oracle.Look) ([]float64, error) {
+func (a *adversary) Totals(q oracle.Totals) ([]float64, error) {
 	a.take(q)
 	return make([]float64, q.Len(a.facts)), nil
 }

@@ -28,8 +28,8 @@ const (
 	firstNumbers    = 1 << 20 // of the release, at most
 	firstMost       = 60      // columns, whose pairs are all looked at
 	firstCells      = 8       // of a numeric label
-	firstCount      = 1.0     // oracle.Look.Count
-	firstPairs      = 3.0     // oracle.Look.Pairs
+	firstCount      = 1.0     // oracle.Totals.Count
+	firstPairs      = 3.0     // oracle.Totals.Pairs
 	firstStrong     = 8.0     // deviations above what noise alone gives, from which on a pair is chosen
 	firstSeen       = 2.5     // deviations of its count, from which on a cell of a numeric label has rows
 	firstDoubt      = 0.5     // how far off what a feature brings by its mean may be, over it
@@ -37,8 +37,8 @@ const (
 )
 
 // firstQuery asks for the sums of the first release.
-func (m Auto) firstQuery(pub oracle.Public) oracle.Look {
-	return oracle.Look{Cells: cmp.Or(pub.Classes, firstCells), Count: firstCount, Pairs: firstPairs,
+func (m Auto) firstQuery(pub oracle.Public) oracle.Totals {
+	return oracle.Totals{Cells: cmp.Or(pub.Classes, firstCells), Count: firstCount, Pairs: firstPairs,
 		Noise: mech.Gaussian{Sigma: m.FirstNoise}}
 }
 
@@ -58,7 +58,7 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 		return 0, "no pairs: they are for runs over all rows that choose their noise"
 	}
 	places := pub.WithSlots(firstPlaces)
-	places.Looked = true
+	places.Totals = true
 	single, err := m.single(places, terms)
 	if err != nil {
 		return 0, ""
@@ -125,7 +125,7 @@ func (c *autoChoice) atStart(pub oracle.Public) string {
 // A first is what the first release says of a table. All of it is noisy.
 type first struct {
 	pub      oracle.Public
-	query    oracle.Look
+	query    oracle.Totals
 	noise    float64     // standard deviation of a feature's sum in a cell
 	rows     float64     // of all cells
 	share    []float64   // of each cell
@@ -144,7 +144,7 @@ func (m Auto) askFirst(ctx context.Context, o oracle.Oracle) (*first, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums, err := b.Look(q)
+	sums, err := b.Totals(q)
 	if err != nil {
 		return nil, err
 	}

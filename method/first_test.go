@@ -15,8 +15,8 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// looking answers a first release of rows by arithmetic of its own, and gradients of ones.
-type looking struct {
+// totaling answers a first release of rows by arithmetic of its own, and gradients of ones.
+type totaling struct {
 	facts  oracle.Public
 	rows   [][]float64 // encoded
 	labels []float64
@@ -24,27 +24,27 @@ type looking struct {
 	choice oracle.Choice
 }
 
-func (o *looking) Public() oracle.Public { return o.facts }
+func (o *totaling) Public() oracle.Public { return o.facts }
 
-func (o *looking) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.Batch, error) {
-	return lookingBatch{looking: o}, nil
+func (o *totaling) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.Batch, error) {
+	return totalingBatch{totaling: o}, nil
 }
 
-type lookingBatch struct {
+type totalingBatch struct {
 	oracle.Batch
-	*looking
+	*totaling
 }
 
-func (o *looking) Refine(_ context.Context, c oracle.Choice) error {
+func (o *totaling) Refine(_ context.Context, c oracle.Choice) error {
 	o.choice = c
 	return c.Check(o.facts)
 }
 
-func (o lookingBatch) Grad(oracle.Grad, []float64) ([]float64, error) {
+func (o totalingBatch) Grad(oracle.Grad, []float64) ([]float64, error) {
 	return slices.Repeat([]float64{1}, o.facts.Dim), nil
 }
 
-func (o lookingBatch) Look(q oracle.Look) ([]float64, error) {
+func (o totalingBatch) Totals(q oracle.Totals) ([]float64, error) {
 	of := o.facts.Paired()
 	n := q.Len(o.facts) / q.Cells
 	sums := make([]float64, q.Len(o.facts))
@@ -89,12 +89,12 @@ func (o lookingBatch) Look(q oracle.Look) ([]float64, error) {
 	return sums, nil
 }
 
-// newLooking is of n rows with that number of columns, each a line and two waves, whose labels are those of label, of a row's lines; classes
+// newTotaling is of n rows with that number of columns, each a line and two waves, whose labels are those of label, of a row's lines; classes
 // is 0 for a number from −4 to 4.
-func newLooking(rnd *rand.Rand, n, columns, classes int, label func(x []float64) float64) *looking {
+func newTotaling(rnd *rand.Rand, n, columns, classes int, label func(x []float64) float64) *totaling {
 	dim := 3*columns + 2*schema.PairFeatures + 1
-	o := &looking{noise: rnd, facts: oracle.Public{Dim: dim * max(1, classes), Rows: n, Classes: classes, NormBound: 1, Intercept: dim,
-		Slots: 2, Looked: true, Adjacency: privacy.AddRemove, LabelMin: -4, LabelSpan: 8}}
+	o := &totaling{noise: rnd, facts: oracle.Public{Dim: dim * max(1, classes), Rows: n, Classes: classes, NormBound: 1, Intercept: dim,
+		Slots: 2, Totals: true, Adjacency: privacy.AddRemove, LabelMin: -4, LabelSpan: 8}}
 	if classes <= 2 {
 		o.facts.Dim, o.facts.OneMargin = dim, true
 	}
@@ -144,7 +144,7 @@ func TestFirstPairs(t *testing.T) {
 		{"a number", 0, 20, func(x []float64) float64 { return x[0] + x[2]*x[5] + 0.3*rnd.NormFloat64() }, [][2]int{{2, 5}}},
 		{"a bend", 0, 10, func(x []float64) float64 { return x[0]*(3*x[2]*x[2]-1) + 0.3*rnd.NormFloat64() }, [][2]int{{0, 2}}},
 	} {
-		o := newLooking(rnd, 20000, 6, c.classes, c.label)
+		o := newTotaling(rnd, 20000, 6, c.classes, c.label)
 		m := Auto{FirstNoise: c.noise}
 		f, with, n, err := m.begin(t.Context(), o)
 		if err != nil || n != len(c.want) || !slices.Equal(o.choice.Pairs, c.want) {
@@ -178,7 +178,7 @@ func TestFirstPairs(t *testing.T) {
 // TestFirstCenter: the center is near the mean row, without its intercept and places of pairs, and shorter where rows get pairs.
 func TestFirstCenter(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(79, 44))
-	o := newLooking(rnd, 20000, 6, 2, func([]float64) float64 { return float64(rnd.IntN(2)) })
+	o := newTotaling(rnd, 20000, 6, 2, func([]float64) float64 { return float64(rnd.IntN(2)) })
 	f, _, _, err := Auto{FirstNoise: 5}.begin(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ type Public struct {
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.
 	Shifted bool `json:"shifted,omitempty"`
-	// Looked says that Look is answered (ADR 79); false in runs written before.
-	Looked bool `json:"looked,omitempty"`
+	// Totals says that Totals is answered (ADR 79); false in runs written before.
+	Totals bool `json:"totals,omitempty"`
 	// Slots is for how many pairs of Numeric columns a row has places of PairFeatures each: its last features
 	// before the intercept, all 0 until Refine.
 	Slots int `json:"slots,omitempty"`
@@ -73,7 +73,7 @@ type Public struct {
 	// Numeric are the numeric columns that have features beside their line, in their order; the schema has them, too.
 	Numeric   []Numeric `json:"-"`
 	LabelSpan float64   `json:"label_span,omitempty"` // width of the bounds of a numeric label
-	LabelMin  float64   `json:"label_min,omitempty"`  // the lower of them, where Shifted or Looked
+	LabelMin  float64   `json:"label_min,omitempty"`  // the lower of them, where Shifted or Totals
 	// about how far labels lie from their mean, as a person wrote; 0: not given
 	LabelScale float64 `json:"label_scale,omitempty"`
 	StartLoss  Bound   `json:"start_loss,omitempty"` // a record's loss at w = 0, where it is the same for all; else 0
@@ -152,8 +152,8 @@ type Batch interface {
 	Select(q Select, among Candidates) (int, error)
 	// Mean answers a charged Mean: the noisy sum of the rows, divided by the sampler's public size.
 	Mean(q Mean) ([]float64, error)
-	// Look answers a charged Look: the noisy sums of cell after cell, each the count, the features and the products.
-	Look(q Look) ([]float64, error)
+	// Totals answers a charged Totals: the noisy sums of cell after cell, each the count, the features and the products.
+	Totals(q Totals) ([]float64, error)
 	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in
 	// w.
 	Loss(q Loss, w []float64) (float64, error)

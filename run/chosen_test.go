@@ -189,7 +189,7 @@ func TestPlacesForPairs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)
 		}
-		if n := job.Facts.Slots; n != c.places || job.Schema.Open() != n || job.Facts.Looked != (n > 0) {
+		if n := job.Facts.Slots; n != c.places || job.Schema.Open() != n || job.Facts.Totals != (n > 0) {
 			t.Errorf("%s: %d places; %s", c.text, n, job.Encoding)
 		}
 	}

@@ -518,7 +518,7 @@ func (j *Job) setFacts() {
 		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min
 	}
 	if n := schema.Open(); n > 0 {
-		j.Facts.Looked, j.Facts.Slots = true, n
+		j.Facts.Totals, j.Facts.Slots = true, n
 	}
 	j.Facts.LabelScale = schema.Label().Scale
 	for first, c := range schema.Places() {

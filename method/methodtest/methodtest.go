@@ -124,8 +124,8 @@ func (o *Oracle) Mean(q oracle.Mean) ([]float64, error) {
 	return m, nil
 }
 
-// Look implements oracle.Batch: of no rows.
-func (o *Oracle) Look(q oracle.Look) ([]float64, error) {
+// Totals implements oracle.Batch: of no rows.
+func (o *Oracle) Totals(q oracle.Totals) ([]float64, error) {
 	if err := o.take(q); err != nil {
 		return nil, err
 	}

@@ -319,8 +319,8 @@ func (s *Local) added(q *Sum) []decrease {
 		t = classes{q.Classes, int64(1 / q.Unit)}
 	case Scores:
 		t = newScoring(q, s.model)
-	case Looks:
-		t = newLooking(q, &s.scale, s.facts)
+	case CellTotals:
+		t = newTotaling(q, &s.scale, s.facts)
 	}
 	return s.tallied(t, q.Len(), q.Unit, s.listed, s.whole)
 }

@@ -77,14 +77,14 @@ func TestChargeBeforeRows(t *testing.T) {
 	hess := oracle.Hess{Clip: 1, Noise: mech.SymmetricGaussian{Sigma: 1}}
 	pick := oracle.Select{Epsilon: 1, Bound: 1}
 	mean, around := oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, grad
-	first := oracle.Look{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 1}}
+	first := oracle.Totals{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 1}}
 	around.Centered = true
 	look := oracle.Margins{Bound: 6, Weight: 0.5, Noise: mech.Gaussian{Sigma: 1}}
 	queries := map[oracle.Query]func(oracle.Batch) error{
 		look:   func(b oracle.Batch) error { _, err := b.Margins(look, []float64{0, 0, 0.5, 1, 0}); return err },
 		grad:   func(b oracle.Batch) error { _, err := b.Grad(grad, line.From); return err },
 		mean:   func(b oracle.Batch) error { _, err := b.Mean(mean); return err },
-		first:  func(b oracle.Batch) error { _, err := b.Look(first); return err },
+		first:  func(b oracle.Batch) error { _, err := b.Totals(first); return err },
 		around: func(b oracle.Batch) error { _, err := b.Grad(around, []float64{0, 0, 0.25, -0.5}); return err },
 		loss:   func(b oracle.Batch) error { _, err := b.Loss(loss, line.From); return err },
 		find:   func(b oracle.Batch) error { _, err := b.Search(find, line); return err },
@@ -98,7 +98,7 @@ func TestChargeBeforeRows(t *testing.T) {
 	for q, ask := range queries {
 		for end, fail := range append([]string{""}, "meter", "log", "sample", "sum") {
 			cfg := config(t, tab, privacy.AddRemove, 2)
-			cfg.Facts.Centered, cfg.Facts.OneMargin, cfg.Facts.Calibrated, cfg.Facts.Looked = true, true, true, true
+			cfg.Facts.Centered, cfg.Facts.OneMargin, cfg.Facts.Calibrated, cfg.Facts.Totals = true, true, true, true
 			local, err := NewLocal(tab, cfg.Model, cfg.Facts, 1)
 			if err != nil {
 				t.Fatal(err)
@@ -206,7 +206,7 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 1}}, // not of this run's facts
 		oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}, Centered: true},
 		oracle.Margins{Bound: 6, Noise: mech.Gaussian{Sigma: 1}},
-		oracle.Look{Cells: 2, Count: 1, Noise: mech.Gaussian{Sigma: 1}},
+		oracle.Totals{Cells: 2, Count: 1, Noise: mech.Gaussian{Sigma: 1}},
 	} {
 		if _, err := o.Batch(t.Context(), sample.Full{}, q); err == nil || len(d.lines) > 0 {
 			t.Errorf("%#v: %v after %v", q, err, d.lines)

@@ -120,7 +120,7 @@ func New(cfg Config) (*Oracle, error) {
 	if err := cfg.checkPool(); err != nil {
 		return nil, err
 	}
-	if err := cfg.checkLooked(); err != nil {
+	if err := cfg.checkTotals(); err != nil {
 		return nil, err
 	}
 	o := &Oracle{cfg: cfg, summer: cfg.Summer, scale: scaleOf(cfg.Table, cfg.Model), count: cfg.First}
@@ -333,7 +333,7 @@ func known(s sample.Sampler, queries []oracle.Query) error {
 			if s != (sample.Full{}) {
 				return errors.New("private: a score is over all rows")
 			}
-		case oracle.Look:
+		case oracle.Totals:
 			noise = q.Noise
 			if s != (sample.Full{}) {
 				return errors.New("private: a first release is over all rows")
@@ -405,12 +405,12 @@ func (o *Oracle) fits(query oracle.Query, both bool) error {
 		}
 		adds = q.Noise
 		r, err = o.gradients(q.Grad(), both)
-	case oracle.Look:
+	case oracle.Totals:
 		if err := q.Fits(o.cfg.Facts); err != nil {
 			return err
 		}
 		adds = q.Noise
-		r, err = o.looks(q)
+		r, err = o.totals(q)
 	case oracle.Hess:
 		if err := o.fitsHess(); err != nil {
 			return err

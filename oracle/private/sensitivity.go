@@ -120,9 +120,9 @@ func (o *Oracle) margins(q oracle.Margins) release {
 }
 
 // looks is the release of the sums of a first release (PROOFS.md#first-release).
-func (o *Oracle) looks(q oracle.Look) (r release, err error) {
+func (o *Oracle) totals(q oracle.Totals) (r release, err error) {
 	bound, n := q.Bound(o.cfg.Facts), q.Len(o.cfg.Facts)
-	r.unit = o.scale.lookUnit(o.cfg.Facts.Rows)
+	r.unit = o.scale.totalsUnit(o.cfg.Facts.Rows)
 	if !inRange(r.unit) || !inRange(bound) {
 		return r, fmt.Errorf("private: rows of norm up to %v are out of range", o.cfg.Facts.NormBound)
 	}
@@ -135,17 +135,18 @@ func (o *Oracle) looks(q oracle.Look) (r release, err error) {
 	return r, nil
 }
 
-// A first release has shares of a record in cells of the label, in units of 2^-lookBits. Weights are up to 16, so no
-// number of a row is above 20·2²⁰ units of rows (oracle.Look.Bound), and up to eight times 2^lookSpare rows the count
-// of a number stays below 20·2²⁰·2^lookBits·2^(lookSpare+3) < 2⁶². For more rows, up to 2³⁴, shares have fewer digits.
+// A first release has shares of a record in cells of the label, in units of 2^-totalsBits. Weights are up to 16, so no
+// number of a row is above 20·2²⁰ units of rows (oracle.Totals.Bound), and up to eight times 2^totalsSpare rows the
+// count of a number stays below 20·2²⁰·2^totalsBits·2^(totalsSpare+3) < 2⁶². For more rows, up to 2³⁴, shares have
+// fewer digits.
 const (
-	lookBits  = 14
-	lookSpare = 20
+	totalsBits  = 14
+	totalsSpare = 20
 )
 
-// lookUnit is the public power of two that the sums of a first release are multiples of.
-func (c *scale) lookUnit(rows int) float64 {
-	bits := lookBits - max(0, int(math.Ceil(math.Log2(float64(rows))))-lookSpare)
+// totalsUnit is the public power of two that the sums of a first release are multiples of.
+func (c *scale) totalsUnit(rows int) float64 {
+	bits := totalsBits - max(0, int(math.Ceil(math.Log2(float64(rows))))-totalsSpare)
 	return math.Ldexp(c.rowUnit, -max(0, bits))
 }
 
@@ -246,8 +247,8 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 		return cellUnit(facts), nil
 	case Margins:
 		return fallUnit(1), nil
-	case Looks:
-		return c.lookUnit(facts.Rows), nil
+	case CellTotals:
+		return c.totalsUnit(facts.Rows), nil
 	case Decreases, Neighbors, Losses, Wrong, Answers, Labels:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)

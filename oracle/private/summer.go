@@ -62,19 +62,19 @@ func (d *Draw) Own(dst []int32, from, n int, src *noise.Source) (own []int32, al
 type Kind string
 
 const (
-	Gradients Kind = "gradients" // clipped gradients at W
-	Hessians  Kind = "curvature" // clipped Hessians at W: the upper triangle, row after row
-	Decreases Kind = "decreases" // of the loss from W to W + step·Along, for each step, within ±Bound
-	Neighbors Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
-	Losses    Kind = "losses"    // at W, within [0, Bound]
-	Wrong     Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
-	Answers   Kind = "answers"   // at W, with Offset added to every margin: ½ for a wrong one, −½ for a right one
-	Margins   Kind = "margins"   // at W and At: slopes and curvatures as functions of margins
-	Labels    Kind = "labels"    // above the lower bound of the label, within [0, Bound]
-	Rows      Kind = "rows"      // clipped encoded rows
-	Classes   Kind = "classes"   // records of each class
-	Scores    Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
-	Looks     Kind = "looks"     // the sums of a first release
+	Gradients  Kind = "gradients" // clipped gradients at W
+	Hessians   Kind = "curvature" // clipped Hessians at W: the upper triangle, row after row
+	Decreases  Kind = "decreases" // of the loss from W to W + step·Along, for each step, within ±Bound
+	Neighbors  Kind = "neighbors" // decreases from W by one parameter up (2j) or down (2j + 1) by Step
+	Losses     Kind = "losses"    // at W, within [0, Bound]
+	Wrong      Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
+	Answers    Kind = "answers"   // at W, with Offset added to every margin: ½ for a wrong one, −½ for a right one
+	Margins    Kind = "margins"   // at W and At: slopes and curvatures as functions of margins
+	Labels     Kind = "labels"    // above the lower bound of the label, within [0, Bound]
+	Rows       Kind = "rows"      // clipped encoded rows
+	Classes    Kind = "classes"   // records of each class
+	Scores     Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
+	CellTotals Kind = "totals"    // the sums of a first release
 )
 
 // A Sum says what to add up over a sample. All of it is public.
@@ -98,7 +98,7 @@ type Sum struct {
 	Step         float64
 	Score        oracle.Score // of scores, of so many Classes
 	Classes      int
-	Look         oracle.Look // of a first release; Numbers is its length
+	Totals       oracle.Totals // of a first release; Numbers is its length
 	Numbers      int
 	Again        bool // the last Sum was along the same line
 }
@@ -120,7 +120,7 @@ func (s *Sum) Len() int {
 		return s.Classes
 	case Scores:
 		return s.Score.Len(s.Classes)
-	case Looks:
+	case CellTotals:
 		return s.Numbers
 	}
 	return 1
@@ -130,12 +130,12 @@ func (s *Sum) Len() int {
 // in it.
 func (s *Sum) check(c *scale, facts oracle.Public) error {
 	switch dim := facts.Dim; {
-	case s.Of == Looks:
-		if err := s.Look.Fits(facts); err != nil {
+	case s.Of == CellTotals:
+		if err := s.Totals.Fits(facts); err != nil {
 			return err
 		}
-		if s.Numbers != s.Look.Len(facts) {
-			return fmt.Errorf("found %d numbers of a first release, which has %d", s.Numbers, s.Look.Len(facts))
+		if s.Numbers != s.Totals.Len(facts) {
+			return fmt.Errorf("found %d numbers of a first release, which has %d", s.Numbers, s.Totals.Len(facts))
 		}
 	case s.Of != Classes && len(s.W) != dim:
 		return fmt.Errorf("found %d parameters; the model has %d", len(s.W), dim)

@@ -192,8 +192,8 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 // Mean returns the recorded mean row.
 func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }
 
-// Look returns the recorded sums.
-func (b *batch) Look(q oracle.Look) ([]float64, error) {
+// Totals returns the recorded sums.
+func (b *batch) Totals(q oracle.Totals) ([]float64, error) {
 	if err := q.Fits(b.o.Facts); err != nil { // of a forged run
 		return nil, err
 	}

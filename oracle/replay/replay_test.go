@@ -32,9 +32,9 @@ func (n *next) Batch(context.Context, sample.Sampler, ...oracle.Query) (oracle.B
 // TestFirstRelease: a first release comes from the record, of as many numbers as it has. A choice is checked as the private oracle
 // checks it, and the oracle that follows is told once, before its first batch.
 func TestFirstRelease(t *testing.T) {
-	facts := oracle.Public{Dim: 9 + 25, Rows: 50, Classes: 2, OneMargin: true, NormBound: 1, Looked: true, Slots: 1,
+	facts := oracle.Public{Dim: 9 + 25, Rows: 50, Classes: 2, OneMargin: true, NormBound: 1, Totals: true, Slots: 1,
 		Numeric: []oracle.Numeric{{At: 0, Bumps: 2}, {At: 3, Bumps: 2}, {At: 6, Bumps: 2}}}
-	q := oracle.Look{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 2}}
+	q := oracle.Totals{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 2}}
 	record := func(n int) func() (replay.Released, error) {
 		sums := make([]float64, n)
 		sums[n-1] = 7
@@ -46,7 +46,7 @@ func TestFirstRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sums, err := b.Look(q); err != nil || len(sums) != 76 || sums[75] != 7 {
+	if sums, err := b.Totals(q); err != nil || len(sums) != 76 || sums[75] != 7 {
 		t.Fatalf("%v, %v", sums, err)
 	}
 	if err := o.Refine(t.Context(), oracle.Choice{Pairs: [][2]int{{0, 1}, {1, 2}}}); err == nil || !strings.Contains(err.Error(), "places for 1") {
@@ -78,7 +78,7 @@ func TestFirstRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sums, err := b.Look(q); err == nil {
+		if sums, err := b.Totals(q); err == nil {
 			t.Errorf("%v of a record of %d numbers", sums, n)
 		}
 	}

@@ -179,7 +179,7 @@ func (f *faulty) changed(q oracle.Query) oracle.Query {
 	case oracle.Mean:
 		q.Noise = quieter(q.Noise, less)
 		return q
-	case oracle.Look: // its bound is the table's, which no fault changes
+	case oracle.Totals: // its bound is the table's, which no fault changes
 		if f.fault == FaultNoise {
 			q.Noise = quieter(q.Noise, less)
 		}
@@ -306,9 +306,9 @@ func (b faultyBatch) Mean(q oracle.Mean) ([]float64, error) {
 	return b.Batch.Mean(b.f.changed(q).(oracle.Mean))
 }
 
-// Look implements oracle.Batch.
-func (b faultyBatch) Look(q oracle.Look) ([]float64, error) {
-	return b.Batch.Look(b.f.changed(q).(oracle.Look))
+// Totals implements oracle.Batch.
+func (b faultyBatch) Totals(q oracle.Totals) ([]float64, error) {
+	return b.Batch.Totals(b.f.changed(q).(oracle.Totals))
 }
 
 // Hess implements oracle.Batch.

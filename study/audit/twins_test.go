@@ -373,10 +373,10 @@ func (b twinsBatch) Mean(q oracle.Mean) ([]float64, error) {
 	return m, err
 }
 
-// Look implements oracle.Batch.
-func (b twinsBatch) Look(q oracle.Look) ([]float64, error) {
+// Totals implements oracle.Batch.
+func (b twinsBatch) Totals(q oracle.Totals) ([]float64, error) {
 	b.t.asked = q
-	sums, err := b.Batch.Look(q)
+	sums, err := b.Batch.Totals(q)
 	b.t.spoil(sums, err)
 	return sums, err
 }
@@ -445,7 +445,7 @@ func bounds(q oracle.Query, facts oracle.Public) (presence, replacement float64,
 		return q.Clip, 2 * q.Clip, 2
 	case oracle.Grad:
 		return q.Clip.Bound(), 2 * q.Clip.Bound(), q.Clip.Norm()
-	case oracle.Look:
+	case oracle.Totals:
 		facts.Adjacency = privacy.ReplaceOne
 		return q.Bound(facts), q.Sensitivity(facts), 2
 	case oracle.Hess:

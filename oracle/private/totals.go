@@ -10,18 +10,18 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Look answers a charged first release. The line where private becomes public is in released.
-func (b *batch) Look(q oracle.Look) ([]float64, error) {
+// Totals answers a charged first release. The line where private becomes public is in released.
+func (b *batch) Totals(q oracle.Totals) ([]float64, error) {
 	o := b.o
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	r, err := o.looks(q)
+	r, err := o.totals(q)
 	if err != nil {
 		return nil, err
 	}
 	a := b.memory(q.Len(o.cfg.Facts))
-	o.sum = Sum{Of: Looks, Unit: r.unit, Look: q, Numbers: len(a)}
+	o.sum = Sum{Of: CellTotals, Unit: r.unit, Totals: q, Numbers: len(a)}
 	if err := o.released(a, q.Noise, r, 1); err != nil {
 		return nil, err
 	}
@@ -37,10 +37,10 @@ func (b *batch) Look(q oracle.Look) ([]float64, error) {
 	return a, b.answered(a)
 }
 
-// checkLooked refuses facts that say that first releases are answered where they are not, or not of these rows.
-func (c *Config) checkLooked() error {
+// checkTotals refuses facts that say that first releases are answered where they are not, or not of these rows.
+func (c *Config) checkTotals() error {
 	f := c.Facts
-	if !f.Looked {
+	if !f.Totals {
 		return nil
 	}
 	switch {
@@ -67,14 +67,14 @@ func (c *Config) checkLooked() error {
 }
 
 // count is the weight of a first release's count, in units of the rows' numbers.
-func (c *scale) count(q oracle.Look, facts oracle.Public) int64 {
+func (c *scale) count(q oracle.Totals, facts oracle.Public) int64 {
 	return int64(q.Count * facts.NormBound / c.rowUnit)
 }
 
-// looking adds up the sums of a first release: whole numbers of a row times a whole number of shares for each of its
+// totaling adds up the sums of a first release: whole numbers of a row times a whole number of shares for each of its
 // cells (PROOFS.md#first-release).
-type looking struct {
-	q     oracle.Look
+type totaling struct {
+	q     oracle.Totals
 	facts oracle.Public
 	of    []int   // the features that products are of
 	inv   float64 // 1 / the unit of rows
@@ -83,12 +83,12 @@ type looking struct {
 	width int     // numbers of a cell
 }
 
-func newLooking(s *Sum, c *scale, facts oracle.Public) *looking {
-	return &looking{q: s.Look, facts: facts, of: facts.Paired(), inv: 1 / c.rowUnit, count: c.count(s.Look, facts),
-		one: int64(c.rowUnit / s.Unit), width: s.Numbers / s.Look.Cells}
+func newTotaling(s *Sum, c *scale, facts oracle.Public) *totaling {
+	return &totaling{q: s.Totals, facts: facts, of: facts.Paired(), inv: 1 / c.rowUnit, count: c.count(s.Totals, facts),
+		one: int64(c.rowUnit / s.Unit), width: s.Numbers / s.Totals.Cells}
 }
 
-func (t *looking) add(u *worker, v data.View) {
+func (t *totaling) add(u *worker, v data.View) {
 	for i := range v.Len() {
 		row := v.Row(i)
 		if v.Drop != nil && v.Drop[row] {
@@ -109,7 +109,7 @@ func (t *looking) add(u *worker, v data.View) {
 
 // cells returns the first of the two cells that a label is in, and its shares of both, which are not negative and add
 // up to one.
-func (t *looking) cells(label float32) (cell int, shares [2]int64, ok bool) {
+func (t *totaling) cells(label float32) (cell int, shares [2]int64, ok bool) {
 	y := float64(label)
 	if n := t.facts.Classes; n > 0 {
 		return int(y), [2]int64{t.one}, y >= 0 && y < float64(n) && y == math.Trunc(y)
@@ -124,7 +124,7 @@ func (t *looking) cells(label float32) (cell int, shares [2]int64, ok bool) {
 }
 
 // addCell adds a row to the sums of a cell.
-func (t *looking) addCell(u *worker, sums []int64, v data.View, row int, share int64) {
+func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share int64) {
 	sums[0] += share * t.count
 	if x := sums[1:]; v.Start == nil {
 		for j, value := range v.X[row*v.Dim:][:v.Dim] {
@@ -149,7 +149,7 @@ type product struct {
 
 // products sets u.products to those of a row. They are rounded toward zero, so they are no longer than they are in real
 // arithmetic.
-func (t *looking) products(u *worker, v data.View, row int) {
+func (t *totaling) products(u *worker, v data.View, row int) {
 	u.products, u.lines = u.products[:0], u.lines[:0]
 	if t.q.Pairs == 0 {
 		return

@@ -21,11 +21,11 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// lookedTable is a table of n random rows of norm up to 1, with numeric columns and an intercept, and the facts of a run
+// totalsTable is a table of n random rows of norm up to 1, with numeric columns and an intercept, and the facts of a run
 // with a first release: of a numeric label for 0 classes.
-func lookedTable(rnd *rand.Rand, n, dim, classes int, sparse bool) (*data.Table, oracle.Public) {
+func totalsTable(rnd *rand.Rand, n, dim, classes int, sparse bool) (*data.Table, oracle.Public) {
 	rows := randomRows(rnd, n, dim)
-	facts := oracle.Public{Dim: dim, Rows: n, Classes: classes, NormBound: 1, Looked: true, OneMargin: classes == 2,
+	facts := oracle.Public{Dim: dim, Rows: n, Classes: classes, NormBound: 1, Totals: true, OneMargin: classes == 2,
 		Intercept: dim}
 	if classes > 2 {
 		facts.Dim *= classes
@@ -47,8 +47,8 @@ func lookedTable(rnd *rand.Rand, n, dim, classes int, sparse bool) (*data.Table,
 	return table(rows, classes, sparse), facts
 }
 
-// lookedModel is a model of a run with those facts.
-func lookedModel(t testing.TB, dim int, facts oracle.Public) model.Model {
+// totalsModel is a model of a run with those facts.
+func totalsModel(t testing.TB, dim int, facts oracle.Public) model.Model {
 	t.Helper()
 	name := map[int]string{0: "linear", 2: "logistic"}[facts.Classes]
 	if name == "" {
@@ -61,26 +61,26 @@ func lookedModel(t testing.TB, dim int, facts oracle.Public) model.Model {
 	return m
 }
 
-// lookedConfig is config for a run with a first release.
-func lookedConfig(t testing.TB, tab *data.Table, facts oracle.Public, adj privacy.Adjacency) Config {
+// totalsConfig is config for a run with a first release.
+func totalsConfig(t testing.TB, tab *data.Table, facts oracle.Public, adj privacy.Adjacency) Config {
 	cfg := config(t, tab, adj, tab.Rows())
 	facts.Adjacency = adj
-	cfg.Facts, cfg.Model = facts, lookedModel(t, tab.Dim, facts)
+	cfg.Facts, cfg.Model = facts, totalsModel(t, tab.Dim, facts)
 	return cfg
 }
 
-// looked is the answer of a fresh oracle to q.
-func looked(t testing.TB, cfg Config, q oracle.Look) []float64 {
+// totalsOf is the answer of a fresh oracle to q.
+func totalsOf(t testing.TB, cfg Config, q oracle.Totals) []float64 {
 	t.Helper()
 	b, err := openOracle(t, cfg).Batch(t.Context(), sample.Full{}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := b.Look(q)
+	sums, err := b.Totals(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Look(q); err == nil {
+	if _, err := b.Totals(q); err == nil {
 		t.Error("a second answer to one charge")
 	}
 	return sums
@@ -111,7 +111,7 @@ func numbers(facts oracle.Public, x []float32, products bool) []float64 {
 }
 
 // direct are the sums of a first release, in float64.
-func direct(tab *data.Table, facts oracle.Public, q oracle.Look) []float64 {
+func direct(tab *data.Table, facts oracle.Public, q oracle.Totals) []float64 {
 	var sums []float64
 	for c := range q.Cells {
 		cell := make([]float64, q.Len(facts)/q.Cells)
@@ -137,23 +137,23 @@ func direct(tab *data.Table, facts oracle.Public, q oracle.Look) []float64 {
 	return sums
 }
 
-// TestLookIsTheSums: without noise, the sums of a first release are those of the rows, for classes and for a numeric label.
-func TestLookIsTheSums(t *testing.T) {
+// TestTotalsAreTheSums: without noise, the sums of a first release are those of the rows, for classes and for a numeric label.
+func TestTotalsAreTheSums(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(79, 1))
 	const n = 2500
 	for _, classes := range []int{0, 2, 3, 7} {
 		for _, sparse := range []bool{false, true} {
 			for _, pairs := range []float64{0, 0.5, 3} {
 				for _, dim := range []int{1, 2, 9, 30} {
-					tab, facts := lookedTable(rnd, n, dim, classes, sparse)
+					tab, facts := totalsTable(rnd, n, dim, classes, sparse)
 					for i := range tab.Blocks[0].N {
 						tab.Blocks[0].Drop = append(tab.Blocks[0].Drop, i%5 == 0)
 					}
-					q := oracle.Look{Cells: classes, Count: 0.7, Pairs: pairs, Noise: mech.None{}}
+					q := oracle.Totals{Cells: classes, Count: 0.7, Pairs: pairs, Noise: mech.None{}}
 					if classes == 0 {
 						q.Cells = 2 + rnd.IntN(9)
 					}
-					got, want := looked(t, lookedConfig(t, tab, facts, privacy.AddRemove), q), direct(tab, facts, q)
+					got, want := totalsOf(t, totalsConfig(t, tab, facts, privacy.AddRemove), q), direct(tab, facts, q)
 					if len(got) != len(want) || len(got) != q.Len(facts) {
 						t.Fatalf("%d numbers, want %d of %d", len(got), len(want), q.Len(facts))
 					}
@@ -191,7 +191,7 @@ func refinedConfig(t testing.TB, n int, adj privacy.Adjacency, sparse bool) Conf
 			rows[i].x[j] = float32(math.Trunc(x/math.Sqrt(norm)/testUnit) * testUnit)
 		}
 	}
-	return lookedConfig(t, table(rows, 2, sparse), oracle.Public{Dim: dim, Rows: n, Classes: 2, NormBound: 1, OneMargin: true, Looked: true,
+	return totalsConfig(t, table(rows, 2, sparse), oracle.Public{Dim: dim, Rows: n, Classes: 2, NormBound: 1, OneMargin: true, Totals: true,
 		Intercept: dim, Numeric: []oracle.Numeric{{At: 0, Bumps: 5}, {At: 6, Bumps: 3}}, Slots: 2}, adj)
 }
 
@@ -275,12 +275,12 @@ func TestRefineRefuses(t *testing.T) {
 	} {
 		refused(o, c.Choice, c.why)
 	}
-	q, grad := oracle.Look{Cells: 2, Count: 1, Noise: mech.None{}}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
+	q, grad := oracle.Totals{Cells: 2, Count: 1, Noise: mech.None{}}, oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 1}}
 	b, err := o.Batch(t.Context(), sample.Full{}, q, grad)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Look(q); err != nil {
+	if _, err := b.Totals(q); err != nil {
 		t.Fatal(err)
 	}
 	refused(o, oracle.Choice{Pairs: [][2]int{{0, 1}}}, "were charged and not asked")
@@ -296,7 +296,7 @@ func TestRefineRefuses(t *testing.T) {
 		t.Errorf("%d charges, the log has %v", meter.charges, journal.charged)
 	}
 	plain := cfg
-	plain.Facts.Looked = false
+	plain.Facts.Totals = false
 	o = openOracle(t, plain)
 	before = o.local.table
 	refused(o, oracle.Choice{Pairs: [][2]int{{0, 1}}}, "for runs with a first release")
@@ -311,17 +311,17 @@ func TestRefineRefuses(t *testing.T) {
 	refused(openOracle(t, elsewhere), oracle.Choice{Pairs: [][2]int{{0, 1}}}, oracle.ErrNotRefined.Error())
 }
 
-// lookedSum is the exact sum of a first release over a table, in units, with the release that it gets.
-func lookedSum(t testing.TB, tab *data.Table, facts oracle.Public, q oracle.Look, workers int) (release, []int64) {
+// totalsSum is the exact sum of a first release over a table, in units, with the release that it gets.
+func totalsSum(t testing.TB, tab *data.Table, facts oracle.Public, q oracle.Totals, workers int) (release, []int64) {
 	t.Helper()
-	cfg := lookedConfig(t, tab, facts, facts.Adjacency)
+	cfg := totalsConfig(t, tab, facts, facts.Adjacency)
 	cfg.Workers = workers
 	o := openOracle(t, cfg)
-	r, err := o.looks(q)
+	r, err := o.totals(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sum{Of: Looks, Unit: r.unit, Look: q, Numbers: q.Len(facts)}
+	s := Sum{Of: CellTotals, Unit: r.unit, Totals: q, Numbers: q.Len(facts)}
 	if err := o.local.Draw(t.Context(), Draw{Sampler: sample.Full{}, Total: tab.Rows()}); err != nil {
 		t.Fatal(err)
 	}
@@ -342,15 +342,15 @@ func longest(rnd *rand.Rand, dim, first int) []float32 {
 	return x
 }
 
-// TestLookMoves: no row, however hostile, adds more than the bound to the sums of a first release, before and after rounding to the
+// TestTotalsMoves: no row, however hostile, adds more than the bound to the sums of a first release, before and after rounding to the
 // grid, under both relations; a row whose norm is in many lines adds nearly all of it.
-func TestLookMoves(tb *testing.T) {
+func TestTotalsMoves(tb *testing.T) {
 	most := 0.0
 	rapid.Check(tb, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 79))
 		classes, sparse := rapid.SampledFrom([]int{0, 2, 3}).Draw(t, "classes"), rapid.Bool().Draw(t, "sparse")
 		dim := rapid.SampledFrom([]int{1, 2, 5, 70}).Draw(t, "dim")
-		_, facts := lookedTable(rnd, 1, dim, classes, sparse)
+		_, facts := totalsTable(rnd, 1, dim, classes, sparse)
 		if rapid.Bool().Draw(t, "all lines") {
 			facts.Numeric = nil
 			for at := range dim - 1 {
@@ -360,7 +360,7 @@ func TestLookMoves(tb *testing.T) {
 		facts.Adjacency = privacy.AddRemove
 		facts.Rows = rapid.SampledFrom([]int{1, 1000, 1 << 22, 1 << 31}).Draw(t, "rows")
 		weight := rapid.SampledFrom([]float64{1. / 1024, 0.1, 1, 16})
-		q := oracle.Look{Cells: max(2, classes), Count: weight.Draw(t, "count"), Pairs: weight.Draw(t, "pairs"), Noise: mech.Gaussian{Sigma: 1}}
+		q := oracle.Totals{Cells: max(2, classes), Count: weight.Draw(t, "count"), Pairs: weight.Draw(t, "pairs"), Noise: mech.Gaussian{Sigma: 1}}
 		if classes == 0 {
 			q.Cells = rapid.IntRange(2, 9).Draw(t, "cells")
 		}
@@ -386,7 +386,7 @@ func TestLookMoves(tb *testing.T) {
 		rows := make([]row, 12)
 		for i := range rows {
 			rows[i] = hostile()
-			r, counts := lookedSum(tb, table(rows[i:i+1], classes, sparse), facts, q, 1)
+			r, counts := totalsSum(tb, table(rows[i:i+1], classes, sparse), facts, q, 1)
 			size := sizeOf(counts, r.unit, 2)
 			if size.Cmp(bound) > 0 {
 				t.Fatalf("a row adds %v, above the bound %v", size, bound)
@@ -400,8 +400,8 @@ func TestLookMoves(tb *testing.T) {
 			if adj == privacy.ReplaceOne {
 				f.Rows = len(a)
 			}
-			r, x := lookedSum(tb, table(a, classes, sparse), f, q, 1)
-			_, y := lookedSum(tb, table(b, classes, sparse), f, q, 1)
+			r, x := totalsSum(tb, table(a, classes, sparse), f, q, 1)
+			_, y := totalsSum(tb, table(b, classes, sparse), f, q, 1)
 			mech.RoundShift(x, r.shift)
 			mech.RoundShift(y, r.shift)
 			for j := range x {
@@ -428,13 +428,13 @@ func TestLookMoves(tb *testing.T) {
 	tb.Logf("the largest part of a row is %.5f of the bound", most)
 	// A row that is in equal numbers in 69 lines has products of nearly its norm over √2.
 	x := longest(rand.New(rand.NewPCG(79, 9)), 70, 1)
-	facts := oracle.Public{Dim: 70, Rows: 1, Classes: 2, OneMargin: true, NormBound: 1, Looked: true, Adjacency: privacy.AddRemove}
+	facts := oracle.Public{Dim: 70, Rows: 1, Classes: 2, OneMargin: true, NormBound: 1, Totals: true, Adjacency: privacy.AddRemove}
 	for at := range 69 {
 		facts.Numeric = append(facts.Numeric, oracle.Numeric{At: at + 1})
 	}
 	for _, weights := range [][2]float64{{1, 0}, {1, 1}, {1. / 1024, 16}, {3, 3}, {16, 16}} {
-		q := oracle.Look{Cells: 2, Count: weights[0], Pairs: weights[1], Noise: mech.Gaussian{Sigma: 1}}
-		r, counts := lookedSum(tb, table([]row{{x, 1}}, 2, false), facts, q, 1)
+		q := oracle.Totals{Cells: 2, Count: weights[0], Pairs: weights[1], Noise: mech.Gaussian{Sigma: 1}}
+		r, counts := totalsSum(tb, table([]row{{x, 1}}, 2, false), facts, q, 1)
 		if size, _ := sizeOf(counts, r.unit, 2).Float64(); size < 0.99*q.Bound(facts) || r.sens > 1.001*q.Bound(facts) {
 			tb.Errorf("weights %v: the longest row adds %v, the bound is %v, the sensitivity %v", weights, size, q.Bound(facts), r.sens)
 		}
@@ -453,9 +453,9 @@ func TestLookMoves(tb *testing.T) {
 		{[2]float64{1, 0}, row{one, 1}, row{minus, 1}, 0.999},
 		{[2]float64{16, 16}, row{x, 1}, row{x, 0}, 0.99},
 	} {
-		q := oracle.Look{Cells: 2, Count: c.weights[0], Pairs: c.weights[1], Noise: mech.Gaussian{Sigma: 1}}
-		r, a := lookedSum(tb, table([]row{c.a}, 2, false), facts, q, 1)
-		_, b := lookedSum(tb, table([]row{c.b}, 2, false), facts, q, 1)
+		q := oracle.Totals{Cells: 2, Count: c.weights[0], Pairs: c.weights[1], Noise: mech.Gaussian{Sigma: 1}}
+		r, a := totalsSum(tb, table([]row{c.a}, 2, false), facts, q, 1)
+		_, b := totalsSum(tb, table([]row{c.b}, 2, false), facts, q, 1)
 		for j := range a {
 			a[j] -= b[j]
 		}
@@ -465,14 +465,14 @@ func TestLookMoves(tb *testing.T) {
 	}
 }
 
-// TestLookIsTheSameInAnyOrder: a first release is the same bit for bit, with its noise, in any order of rows, stored dense or sparse, and
+// TestTotalsAreTheSameInAnyOrder: a first release is the same bit for bit, with its noise, in any order of rows, stored dense or sparse, and
 // for any number of workers.
-func TestLookIsTheSameInAnyOrder(t *testing.T) {
+func TestTotalsAreTheSameInAnyOrder(t *testing.T) {
 	for _, classes := range []int{0, 2, 3} {
 		var want []float64
 		for k := range 6 {
 			rnd := rand.New(rand.NewPCG(79, 2))
-			tab, facts := lookedTable(rnd, 3*data.BlockRows+17, 12, classes, k%2 == 1)
+			tab, facts := totalsTable(rnd, 3*data.BlockRows+17, 12, classes, k%2 == 1)
 			if k > 1 {
 				order := rand.New(rand.NewPCG(79, uint64(k))).Perm(tab.Rows())
 				rows := make([]row, 0, len(order))
@@ -483,10 +483,10 @@ func TestLookIsTheSameInAnyOrder(t *testing.T) {
 				}
 				tab = table(rows, classes, k%2 == 1)
 			}
-			q := oracle.Look{Cells: max(2, classes), Count: 1, Pairs: 2, Noise: mech.Gaussian{Sigma: 0.5}}
-			cfg := lookedConfig(t, tab, facts, privacy.AddRemove)
+			q := oracle.Totals{Cells: max(2, classes), Count: 1, Pairs: 2, Noise: mech.Gaussian{Sigma: 0.5}}
+			cfg := totalsConfig(t, tab, facts, privacy.AddRemove)
 			cfg.Workers = 1 + k%3
-			if got := looked(t, cfg, q); want == nil {
+			if got := totalsOf(t, cfg, q); want == nil {
 				want = slices.Clone(got)
 			} else if !slices.Equal(got, want) {
 				t.Errorf("%d classes, table %d has another first release", classes, k)
@@ -495,14 +495,14 @@ func TestLookIsTheSameInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestLookFits: up to eight times the nominal rows no count of a first release leaves an int64, whatever the weights are.
-func TestLookFits(t *testing.T) {
+// TestTotalsFits: up to eight times the nominal rows no count of a first release leaves an int64, whatever the weights are.
+func TestTotalsFits(t *testing.T) {
 	for rows := 1; rows <= 1<<34; rows *= 2 {
 		for _, n := range []int{rows, rows + rows/2, 2*rows - 1} {
 			for _, norm := range []float64{1e-9, 1, 1.5, 1e9} {
 				c := scale{rowUnit: 0x1p-20 * math.Exp2(math.Ceil(math.Log2(norm)))} // as schema.RowRule has it
-				q := oracle.Look{Cells: 2, Count: 16, Pairs: 16}
-				most := 8 * float64(n) * q.Bound(oracle.Public{NormBound: norm}) / c.lookUnit(n)
+				q := oracle.Totals{Cells: 2, Count: 16, Pairs: 16}
+				most := 8 * float64(n) * q.Bound(oracle.Public{NormBound: norm}) / c.totalsUnit(n)
 				if n < 1<<34 && most >= 1<<62 {
 					t.Fatalf("%d rows of norm %v: counts up to 2^%v", n, norm, math.Log2(most))
 				}
@@ -511,25 +511,25 @@ func TestLookFits(t *testing.T) {
 	}
 }
 
-// TestLookNoise: the noise of each part of a first release has the standard deviation that is charged, under both relations. An estimate
+// TestTotalsNoise: the noise of each part of a first release has the standard deviation that is charged, under both relations. An estimate
 // from n draws has a relative sd of 1/√(2n), n being 40,000 of features and of products, and 398 of counts; 5 of them fail with probability 6e-7, and the seed is
 // fixed.
-func TestLookNoise(t *testing.T) {
+func TestTotalsNoise(t *testing.T) {
 	for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		const dim, sigma, few = 101, 3, 50
-		facts := oracle.Public{Dim: dim, Rows: few, Classes: 2, OneMargin: true, NormBound: 1, Looked: true}
+		facts := oracle.Public{Dim: dim, Rows: few, Classes: 2, OneMargin: true, NormBound: 1, Totals: true}
 		for at := range dim - 1 {
 			facts.Numeric = append(facts.Numeric, oracle.Numeric{At: at})
 		}
-		q := oracle.Look{Cells: 2, Count: 0.5, Pairs: 3, Noise: mech.Gaussian{Sigma: sigma}}
-		o := openOracle(t, lookedConfig(t, table(slices.Repeat([]row{{x: make([]float32, dim)}}, few), 2, false), facts, adj))
+		q := oracle.Totals{Cells: 2, Count: 0.5, Pairs: 3, Noise: mech.Gaussian{Sigma: sigma}}
+		o := openOracle(t, totalsConfig(t, table(slices.Repeat([]row{{x: make([]float32, dim)}}, few), 2, false), facts, adj))
 		var square, draws [3]float64
 		for draws[1] < 40_000 {
 			b, err := o.Batch(t.Context(), sample.Full{}, q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sums, err := b.Look(q)
+			sums, err := b.Totals(q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -561,43 +561,43 @@ func TestLookNoise(t *testing.T) {
 	}
 }
 
-// TestLooksThatAreNone: first releases that a run does not answer, or that have no bound, are refused and cost nothing; so are runs that
+// TestTotalsThatAreNone: first releases that a run does not answer, or that have no bound, are refused and cost nothing; so are runs that
 // say that they answer them, over rows of which that is not so.
-func TestLooksThatAreNone(t *testing.T) {
+func TestTotalsThatAreNone(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(79, 7))
-	good := oracle.Look{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 1}}
-	with := func(change func(q *oracle.Look)) oracle.Look { q := good; change(&q); return q }
+	good := oracle.Totals{Cells: 2, Count: 1, Pairs: 1, Noise: mech.Gaussian{Sigma: 1}}
+	with := func(change func(q *oracle.Totals)) oracle.Totals { q := good; change(&q); return q }
 	run := func(classes int, change func(c *Config)) Config {
-		tab, facts := lookedTable(rnd, 40, 8, classes, false)
-		cfg := lookedConfig(t, tab, facts, privacy.AddRemove)
+		tab, facts := totalsTable(rnd, 40, 8, classes, false)
+		cfg := totalsConfig(t, tab, facts, privacy.AddRemove)
 		if change != nil {
 			change(&cfg)
 		}
 		return cfg
 	}
-	none := func(*oracle.Look) {}
+	none := func(*oracle.Totals) {}
 	for _, c := range []struct {
 		cfg    Config
-		change func(q *oracle.Look)
+		change func(q *oracle.Totals)
 		s      sample.Sampler
 		why    string
 	}{
 		{run(2, nil), none, sample.Poisson{Rate: 0.5}, "a first release is over all rows"},
 		{run(2, nil), none, sample.Allocation{Batches: 3}, "a first release is over all rows"},
-		{run(2, nil), func(q *oracle.Look) { q.Cells = 3 }, sample.Full{}, "has 3 cells; the label has 2 classes"},
+		{run(2, nil), func(q *oracle.Totals) { q.Cells = 3 }, sample.Full{}, "has 3 cells; the label has 2 classes"},
 		{run(3, nil), none, sample.Full{}, "has 2 cells; the label has 3 classes"},
-		{run(0, nil), func(q *oracle.Look) { q.Cells = 65 }, sample.Full{}, "has 65 cells for a numeric label; choose at most 64"},
-		{run(0, nil), func(q *oracle.Look) { q.Cells = 1 }, sample.Full{}, "fewer than two cells"},
+		{run(0, nil), func(q *oracle.Totals) { q.Cells = 65 }, sample.Full{}, "has 65 cells for a numeric label; choose at most 64"},
+		{run(0, nil), func(q *oracle.Totals) { q.Cells = 1 }, sample.Full{}, "fewer than two cells"},
 		{run(0, func(c *Config) { c.Facts.LabelSpan = 0 }), none, sample.Full{}, "has no bounds"},
-		{run(2, nil), func(q *oracle.Look) { q.Count = 0 }, sample.Full{}, "the count of a first release has weight 0"},
-		{run(2, nil), func(q *oracle.Look) { q.Count = math.NaN() }, sample.Full{}, "the count of a first release has weight NaN"},
-		{run(2, nil), func(q *oracle.Look) { q.Count = 17 }, sample.Full{}, "has weight 17; choose a number"},
-		{run(2, nil), func(q *oracle.Look) { q.Pairs = -1 }, sample.Full{}, "the products of a first release have weight -1"},
-		{run(2, nil), func(q *oracle.Look) { q.Pairs = math.Inf(1) }, sample.Full{}, "have weight +Inf"},
-		{run(2, nil), func(q *oracle.Look) { q.Noise = nil }, sample.Full{}, "unknown noise"},
-		{run(2, nil), func(q *oracle.Look) { q.Noise = mech.Laplace{Scale: 1} }, sample.Full{}, "choose Gaussian noise"},
-		{run(2, nil), func(q *oracle.Look) { q.Noise = mech.Gaussian{} }, sample.Full{}, ""},
-		{run(2, func(c *Config) { c.Facts.Looked = false }), none, sample.Full{}, "this run has others"},
+		{run(2, nil), func(q *oracle.Totals) { q.Count = 0 }, sample.Full{}, "the count of a first release has weight 0"},
+		{run(2, nil), func(q *oracle.Totals) { q.Count = math.NaN() }, sample.Full{}, "the count of a first release has weight NaN"},
+		{run(2, nil), func(q *oracle.Totals) { q.Count = 17 }, sample.Full{}, "has weight 17; choose a number"},
+		{run(2, nil), func(q *oracle.Totals) { q.Pairs = -1 }, sample.Full{}, "the products of a first release have weight -1"},
+		{run(2, nil), func(q *oracle.Totals) { q.Pairs = math.Inf(1) }, sample.Full{}, "have weight +Inf"},
+		{run(2, nil), func(q *oracle.Totals) { q.Noise = nil }, sample.Full{}, "unknown noise"},
+		{run(2, nil), func(q *oracle.Totals) { q.Noise = mech.Laplace{Scale: 1} }, sample.Full{}, "choose Gaussian noise"},
+		{run(2, nil), func(q *oracle.Totals) { q.Noise = mech.Gaussian{} }, sample.Full{}, ""},
+		{run(2, func(c *Config) { c.Facts.Totals = false }), none, sample.Full{}, "this run has others"},
 	} {
 		q := good
 		c.change(&q)
@@ -611,10 +611,10 @@ func TestLooksThatAreNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Look(with(func(q *oracle.Look) { q.Pairs = 0 })); err != oracle.ErrNotCharged {
+	if _, err := b.Totals(with(func(q *oracle.Totals) { q.Pairs = 0 })); err != oracle.ErrNotCharged {
 		t.Errorf("another query than was charged: %v", err)
 	}
-	wide := oracle.Public{Dim: 3000, Classes: 2, OneMargin: true, Looked: true, Numeric: make([]oracle.Numeric, 2999)}
+	wide := oracle.Public{Dim: 3000, Classes: 2, OneMargin: true, Totals: true, Numeric: make([]oracle.Numeric, 2999)}
 	if err := good.Fits(wide); err == nil || !strings.Contains(err.Error(), "leave out the products") {
 		t.Errorf("more than 2²² numbers: %v", err)
 	}
@@ -634,7 +634,7 @@ func TestLooksThatAreNone(t *testing.T) {
 		},
 	} {
 		cfg := run(2, change)
-		if err := cfg.checkLooked(); err == nil || !strings.Contains(err.Error(), name) {
+		if err := cfg.checkTotals(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := New(cfg); err == nil {
@@ -648,20 +648,20 @@ func TestLooksThatAreNone(t *testing.T) {
 	}
 }
 
-// TestLookCosts: what is charged for a first release is the event of its noise, in the part of the table that the oracle has, and what is
+// TestTotalsCosts: what is charged for a first release is the event of its noise, in the part of the table that the oracle has, and what is
 // charged is what the facts say without an oracle.
-func TestLookCosts(t *testing.T) {
-	tab, facts := lookedTable(rand.New(rand.NewPCG(79, 8)), 40, 8, 0, false)
+func TestTotalsCosts(t *testing.T) {
+	tab, facts := totalsTable(rand.New(rand.NewPCG(79, 8)), 40, 8, 0, false)
 	for _, part := range []string{"", "train"} {
 		for law, want := range map[mech.Additive]privacy.Event{
 			mech.Gaussian{Sigma: 3}: privacy.Gaussian{Sigma: 3},
 			mech.None{}:             mech.None{}.Event(),
 		} {
 			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
-				cfg := lookedConfig(t, tab, facts, adj)
+				cfg := totalsConfig(t, tab, facts, adj)
 				cfg.Part, cfg.Facts.Presence = part, adj == privacy.ReplaceOne
-				q := oracle.Look{Cells: 5, Count: 1, Pairs: 1, Noise: law}
-				sums := looked(t, cfg, q)
+				q := oracle.Totals{Cells: 5, Count: 1, Pairs: 1, Noise: law}
+				sums := totalsOf(t, cfg, q)
 				journal := cfg.Journal.(*memo)
 				if want := privacy.InPart(part, want); len(journal.charged) != 1 || !privacy.Equal(journal.charged[0], want) ||
 					!privacy.Equal(privacy.InPart(part, cfg.Facts.Cost(sample.Full{}, []oracle.Query{q})), want) {

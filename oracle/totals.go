@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/privacy/mech"
 )
 
-// Look asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
+// Totals asks for the sums of the first release: for each cell c of the label the sum Σ_i h_c(y_i)·ψ(x_i), plus noise.
 // ψ(x) is 1, then x, the features of the encoded row, then, where Pairs is above 0, products of features:
 // x_a·x_b/‖x_L‖ for a < b, row after row of the upper triangle. L is Public.Paired, the lines and first waves of
 // columns, and x_L is the row without its other features; where it is 0, so are the products.
@@ -21,26 +21,26 @@ import (
 //
 // The noise has one standard deviation for all numbers of (Count·NormBound, x, Pairs·p); the answer is divided by these
 // weights afterward, and by nothing else.
-type Look struct {
+type Totals struct {
 	Cells int           // of the label: its classes, or centers of a numeric one
 	Count float64       // weight of the count, relative to NormBound
 	Pairs float64       // weight of the products; 0: there are none
 	Noise mech.Additive // Gaussian, or none
 }
 
-// Limits of a Look.
+// Limits of Totals.
 const (
-	MostCells = 64      // centers of a numeric label
-	MostLook  = 1 << 22 // numbers of an answer
+	MostCells  = 64      // centers of a numeric label
+	MostTotals = 1 << 22 // numbers of an answer
 
 	leastWeight, mostWeight = 0x1p-10, 16
 )
 
 // Event is the event of the noise.
-func (q Look) Event() privacy.Event { return q.Noise.Event() }
+func (q Totals) Event() privacy.Event { return q.Noise.Event() }
 
 // Validate checks the weights, and that the noise is Gaussian or none.
-func (q Look) Validate() error {
+func (q Totals) Validate() error {
 	switch q.Noise.(type) {
 	case mech.Gaussian, mech.None:
 	default:
@@ -59,9 +59,9 @@ func (q Look) Validate() error {
 }
 
 // Fits checks a valid query against the public facts of a run.
-func (q Look) Fits(p Public) error {
+func (q Totals) Fits(p Public) error {
 	switch {
-	case !p.Looked:
+	case !p.Totals:
 		return errors.New("oracle: a first release is for linear models over rows of numbers, each a record; this run has others")
 	case p.Classes > 0 && q.Cells != p.Classes:
 		return fmt.Errorf("oracle: a first release has %d cells; the label has %d classes, which must agree", q.Cells, p.Classes)
@@ -69,18 +69,18 @@ func (q Look) Fits(p Public) error {
 		return fmt.Errorf("oracle: a first release has %d cells for a numeric label; choose at most %d", q.Cells, MostCells)
 	case p.Classes == 0 && !(p.LabelSpan > 0):
 		return errors.New("oracle: the numeric label has no bounds; a first release needs them for its cells")
-	case q.Len(p) > MostLook:
+	case q.Len(p) > MostTotals:
 		return fmt.Errorf("oracle: a first release has %d numbers; leave out the products, or choose fewer cells, for at most %d",
-			q.Len(p), MostLook)
+			q.Len(p), MostTotals)
 	}
 	return nil
 }
 
 // Len is the number of numbers in an answer.
-func (q Look) Len(p Public) int { return q.Cells * (1 + p.Features() + q.Products(p)) }
+func (q Totals) Len(p Public) int { return q.Cells * (1 + p.Features() + q.Products(p)) }
 
 // Products is how many of the numbers of a cell are products: they are the last.
-func (q Look) Products(p Public) int {
+func (q Totals) Products(p Public) int {
 	if q.Pairs == 0 {
 		return 0
 	}
@@ -101,14 +101,14 @@ func (p Public) Paired() (features []int) {
 
 // Bound bounds the norm of a row's part in all sums, rounded up: √(Count² + 1 + Pairs²/2) of NormBound, since the
 // products have a norm of at most ‖x‖/√2 (oracle/private/PROOFS.md#first-release).
-func (q Look) Bound(p Public) float64 {
+func (q Totals) Bound(p Public) float64 {
 	return p.NormBound * math.Sqrt(q.Count*q.Count+1+q.Pairs*q.Pairs/2) * (1 + 0x1p-48)
 }
 
 // Sensitivity is how far one record moves the sums, rounded up: Bound where it comes or goes. Two rows, of which one
 // replaces the other, have parts whose inner product is not below Count² − m of NormBound², m = 1 or, where Pairs² is
 // above 2, Pairs²/4 + 1/Pairs², and not below 0 in different cells: PROOFS.md#first-release.
-func (q Look) Sensitivity(p Public) float64 {
+func (q Totals) Sensitivity(p Public) float64 {
 	bound := q.Bound(p)
 	if p.Adjacency != privacy.ReplaceOne {
 		return bound
@@ -149,7 +149,7 @@ type Choice struct {
 
 // Check says whether the rows of a run can be encoded so.
 func (c Choice) Check(p Public) error {
-	if !p.Looked {
+	if !p.Totals {
 		return errors.New("oracle: a choice of encoding is for runs with a first release")
 	}
 	if len(c.Pairs) > p.Slots {

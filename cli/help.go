@@ -20,7 +20,7 @@ var groups = []struct {
 }{
 	{"train", "Train and predict:",
 		[]func() *cobra.Command{initCommand, fitCommand, tuneCommand, predictCommand, evaluateCommand, exportCommand,
-			schemaCommand, synthCommand, dataCommand}},
+			schemaCommand, describeCommand, synthCommand, dataCommand}},
 	{"plan", "Plan:", []func() *cobra.Command{planCommand}},
 	{"budget", "Budget:", []func() *cobra.Command{ledgerCommand}},
 	{"check", "Check:",

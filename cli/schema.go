@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/describe"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -193,7 +194,7 @@ func writeSchema(w io.Writer, name string, s *schema.Schema, asJSON bool) error 
 }
 
 func boundsCommand() *cobra.Command {
-	var o run.BoundsOptions
+	var o describe.BoundsOptions
 	var outPath string
 	var force, asJSON bool
 	var accept *bool
@@ -228,7 +229,7 @@ Laplace noise, with --delta Gaussian noise, which is less for several columns.`,
 				}
 			}
 			o.AcceptDropped, o.Notice = *accept, warner(c)
-			b, err := run.EstimateBounds(c.Context(), o)
+			b, err := describe.EstimateBounds(c.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -262,7 +263,7 @@ Laplace noise, with --delta Gaussian noise, which is less for several columns.`,
 }
 
 // writeBounds says what was found.
-func writeBounds(w io.Writer, b *run.Bounds) {
+func writeBounds(w io.Writer, b *describe.Bounds) {
 	cost := fmt.Sprintf("ε = %g", b.Budget.Epsilon)
 	if b.Budget.Delta > 0 {
 		cost += fmt.Sprintf(", δ = %g", b.Budget.Delta)

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/describe"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -30,8 +31,8 @@ names, if it is at hand, it also checks the reservation, the settlement and the 
 that you trust. Without a ledger, a person who can write the directory can write files that fit each other, and the report
 is compared with the page that this program makes, which another build may make differently. What was not checked is named.
 
-Of the directory of a private evaluation (sotto evaluate) it checks that the figures follow from the noisy answers, and
-that what was asked costs no more than what was charged.
+Of the directory of a private evaluation (sotto evaluate) or of private statistics (sotto describe) it checks that the
+figures follow from the noisy answers, and that what was asked costs no more than what was charged.
 
 For an owner's run directory (sotto node) it checks that each published vector follows from what the owner charged and
 from what its peers sent. It cannot compute the model, the mean over all owners. In a network of mode sum it checks that
@@ -95,8 +96,11 @@ func (q *verifyFlags) run(c *cobra.Command, args []string) error {
 		defer l.Close()
 	}
 	verify := party.Verify
-	if run.IsEvaluation(args[0]) {
+	switch {
+	case run.IsEvaluation(args[0]):
 		verify = run.VerifyEvaluation
+	case run.IsDescription(args[0]):
+		verify = describe.Verify
 	}
 	found, err := verify(c.Context(), args[0], l)
 	if err != nil {

@@ -45,10 +45,16 @@ type encoder struct {
 	faults  []int // entries of cols: those of cells that make it a bad row
 	words   []int32
 	line    []float64 // beside cols: the linear feature, NaN where the column has none; nil: there are no pairs
+	tables  []cellTable
+	at      []int // beside cols: the cell in a table of two columns; nil: there are no tables
 }
 
 // An encPair is a pair of columns, by their entries of cols, with the position of its first feature.
 type encPair struct{ a, b, first int }
+
+// A cellTable is a table of two columns, by their entries of cols, with the position of its first cell and the cells of
+// the second column.
+type cellTable struct{ a, b, first, width int }
 
 // An encColumn is a column of the schema, prepared for encoding.
 type encColumn struct {
@@ -126,14 +132,29 @@ func newEncoder(s *schema.Schema) *encoder {
 		}
 		e.pairs = append(e.pairs, encPair{at(p.A), at(p.B), first})
 	}
+	e.newTables(s)
 	e.newLine()
 	return e
+}
+
+// newTables sets the tables of two columns.
+func (e *encoder) newTables(s *schema.Schema) {
+	for first, t := range s.CellTables() {
+		at := func(column int) int {
+			return slices.IndexFunc(e.cols, func(k encColumn) bool { return k.name == s.Columns[column].Name })
+		}
+		b := at(t[1])
+		e.tables = append(e.tables, cellTable{at(t[0]), b, first, e.cols[b].form.PairCells()})
+	}
 }
 
 // newLine makes the row's linear features, where pairs need them.
 func (e *encoder) newLine() {
 	if e.line = nil; len(e.pairs) > 0 {
 		e.line = slices.Repeat([]float64{math.NaN()}, len(e.cols))
+	}
+	if e.at = nil; len(e.tables) > 0 {
+		e.at = make([]int, len(e.cols))
 	}
 }
 
@@ -260,6 +281,9 @@ func (e *encoder) finish() {
 		return
 	}
 	e.products()
+	for _, t := range e.tables {
+		e.feature(t.first+e.at[t.a]*t.width+e.at[t.b], 1)
+	}
 	if e.ones {
 		e.feature(e.dim-1, 1)
 	}
@@ -408,6 +432,10 @@ func (e *encoder) features(k *encColumn, i int, s string, none bool) Fault {
 			return Fault{}
 		}
 		if k.form.Levels == nil || !e.isMissing(s) {
+			if k.form.Cells > 0 {
+				e.counted(k, i, k.form.Cells+1, k.form.PairCells()-1)
+				return Fault{}
+			}
 			rule, found, allowed = k.form.Unknown, fault, k.form.Allowed()
 			if e.tally != nil && !rule.Bad {
 				e.tally.columns[i].unknown.Add(1)
@@ -415,12 +443,22 @@ func (e *encoder) features(k *encColumn, i int, s string, none bool) Fault {
 		}
 	}
 	switch {
+	case k.form.Cells > 0:
+		e.counted(k, i, k.form.Cells, k.form.PairCells()-1)
 	case rule.Bad:
 		return Fault{Found: found, Allowed: allowed}
 	case !rule.Zero:
 		e.scaled(k, i, rule.Value)
 	}
 	return Fault{}
+}
+
+// counted adds the indicator of a cell of column i, and notes its cell in tables of two columns.
+func (e *encoder) counted(k *encColumn, i, cell, inPair int) {
+	e.feature(k.offset+cell, 1)
+	if e.at != nil {
+		e.at[i] = inPair
+	}
 }
 
 // text adds the features of a text: their norm is 1, or 0 without words.
@@ -434,8 +472,12 @@ func (e *encoder) text(k *encColumn, s string) {
 
 // number takes the number v of column i.
 func (e *encoder) number(k *encColumn, i int, v float64) {
-	if k.form.Grid {
+	switch {
+	case k.form.Grid:
 		e.feature(k.offset+schema.GridBin(v), 1)
+		return
+	case k.form.Cells > 0:
+		e.counted(k, i, k.form.CellOf(v, k.form.Cells), k.form.CellOf(v, k.form.PairCells()-1))
 		return
 	}
 	if e.tally != nil && k.form.Levels == nil {

@@ -299,7 +299,7 @@ func newBuilder(s *schema.Schema, opt Options) *builder {
 	b := &builder{dense: !s.Sparse(), label: !opt.Unlabeled}
 	rule := ruleOf(s)
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: rule.unit, Labeled: b.label,
-		rule: rule}
+		Cells: s.IsCounted(), rule: rule}
 	b.start = make([]int32, 1, BlockRows+1)
 	b.gone = make([]bool, BlockRows)
 	if s.UnitRows > 0 && !opt.ByRow {

@@ -40,6 +40,7 @@ type Table struct {
 	NormBound float64 // every row has ‖x‖₂ ≤ NormBound
 	Unit      float64 // every value is a multiple of Unit, a power of two
 	Labeled   bool    // the rows carry labels
+	Cells     bool    // every value is 1, of a cell that the row is in, or 0
 	Clamped   int     // numeric labels that were clamped to the schema's bounds
 	Pixels    *Pixels // the rows are bytes; nil: numbers
 	Short     *Short  // the rows are numbers of 16 bits; nil: of float32, or bytes

@@ -42,6 +42,8 @@ type Public struct {
 	Shifted bool `json:"shifted,omitempty"`
 	// Totals says that Totals is answered (ADR 79); false in runs written before.
 	Totals bool `json:"totals,omitempty"`
+	// Cells says that every number of a row is 1, of a cell that the row is in, or 0.
+	Cells bool `json:"cells,omitempty"`
 	// Slots is for how many pairs of Numeric columns a row has places of PairFeatures each: its last features
 	// before the intercept, all 0 until Refine.
 	Slots int `json:"slots,omitempty"`

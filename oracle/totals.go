@@ -17,13 +17,14 @@ import (
 // columns, and x_L is the row without its other features; where it is 0, so are the products.
 //
 // h is the class, 1 in its cell and 0 in the others, or of a numeric label its bumps (schema.Bumps): centers are at
-// equal distances from LabelMin to LabelMin + LabelSpan. So h ≥ 0 sums to 1.
+// equal distances from LabelMin to LabelMin + LabelSpan. So h ≥ 0 sums to 1. One cell holds all records, whatever
+// their labels are; so rows need none.
 //
 // The noise has one standard deviation for all numbers of (Count·NormBound, x, Pairs·p); the answer is divided by these
 // weights afterward, and by nothing else.
 type Totals struct {
-	Cells int           // of the label: its classes, or centers of a numeric one
-	Count float64       // weight of the count, relative to NormBound
+	Cells int           // of the label: its classes, centers of a numeric one, or 1 for all records together
+	Count float64       // weight of the count, relative to NormBound; 0: there is no count
 	Pairs float64       // weight of the products; 0: there are none
 	Noise mech.Additive // Gaussian, or none
 }
@@ -47,13 +48,14 @@ func (q Totals) Validate() error {
 		return fmt.Errorf("oracle: the noise of a first release is %T; choose Gaussian noise, or none", q.Noise)
 	}
 	switch {
-	case !(q.Count >= leastWeight && q.Count <= mostWeight):
-		return fmt.Errorf("oracle: the count of a first release has weight %v; choose a number from 2^-10 to %v", q.Count, mostWeight)
+	case q.Count != 0 && !(q.Count >= leastWeight && q.Count <= mostWeight):
+		return fmt.Errorf("oracle: the count of a first release has weight %v; choose a number from 2^-10 to %v, or 0 for no count",
+			q.Count, mostWeight)
 	case q.Pairs != 0 && !(q.Pairs >= leastWeight && q.Pairs <= mostWeight):
 		return fmt.Errorf("oracle: the products of a first release have weight %v; choose 0, or a number from 2^-10 to %v",
 			q.Pairs, mostWeight)
-	case q.Cells < 2:
-		return errors.New("oracle: a first release has fewer than two cells; choose two or more")
+	case q.Cells < 1:
+		return errors.New("oracle: a first release has no cell; choose one or more")
 	}
 	return q.Noise.Event().Validate()
 }
@@ -63,13 +65,15 @@ func (q Totals) Fits(p Public) error {
 	switch {
 	case !p.Totals:
 		return errors.New("oracle: a first release is for linear models over rows of numbers, each a record; this run has others")
+	case q.Cells == 1:
 	case p.Classes > 0 && q.Cells != p.Classes:
 		return fmt.Errorf("oracle: a first release has %d cells; the label has %d classes, which must agree", q.Cells, p.Classes)
 	case p.Classes == 0 && q.Cells > MostCells:
 		return fmt.Errorf("oracle: a first release has %d cells for a numeric label; choose at most %d", q.Cells, MostCells)
 	case p.Classes == 0 && !(p.LabelSpan > 0):
 		return errors.New("oracle: the numeric label has no bounds; a first release needs them for its cells")
-	case q.Len(p) > MostTotals:
+	}
+	if q.Len(p) > MostTotals {
 		return fmt.Errorf("oracle: a first release has %d numbers; leave out the products, or choose fewer cells, for at most %d",
 			q.Len(p), MostTotals)
 	}
@@ -77,7 +81,15 @@ func (q Totals) Fits(p Public) error {
 }
 
 // Len is the number of numbers in an answer.
-func (q Totals) Len(p Public) int { return q.Cells * (1 + p.Features() + q.Products(p)) }
+func (q Totals) Len(p Public) int { return q.Cells * (q.Counts() + p.Features() + q.Products(p)) }
+
+// Counts is how many of the numbers of a cell are counts: the first, or none.
+func (q Totals) Counts() int {
+	if q.Count == 0 {
+		return 0
+	}
+	return 1
+}
 
 // Products is how many of the numbers of a cell are products: they are the last.
 func (q Totals) Products(p Public) int {
@@ -107,17 +119,21 @@ func (q Totals) Bound(p Public) float64 {
 
 // Sensitivity is how far one record moves the sums, rounded up: Bound where it comes or goes. Two rows, of which one
 // replaces the other, have parts whose inner product is not below Count² − m of NormBound², m = 1 or, where Pairs² is
-// above 2, Pairs²/4 + 1/Pairs², and not below 0 in different cells: PROOFS.md#first-release.
+// above 2, Pairs²/4 + 1/Pairs², and not below 0 in different cells, nor where no number is (Public.Cells):
+// PROOFS.md#first-release.
 func (q Totals) Sensitivity(p Public) float64 {
 	bound := q.Bound(p)
 	if p.Adjacency != privacy.ReplaceOne {
 		return bound
 	}
 	m, square := 1.0, q.Pairs*q.Pairs
-	if square > 2 {
+	switch {
+	case p.Cells:
+		m = 0
+	case square > 2:
 		m = square/4 + 1/square
 	}
-	count := q.Count - 0x1p-18 // it is truncated to a multiple of what rows are multiples of
+	count := max(0, q.Count-0x1p-18) // it is truncated to a multiple of what rows are multiples of
 	opposed := max(0, m-count*count)
 	return math.Sqrt(2*(bound*bound+p.NormBound*p.NormBound*opposed)) * (1 + 0x1p-48)
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
-	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/vfs"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle"
@@ -90,7 +87,7 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
 		return nil, "", err
 	}
 	dir := cmp.Or(o.Out, filepath.Join("evaluations", e.ID))
-	undo, err := newDir(dir)
+	undo, err := NewDir(dir)
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +95,7 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
 		Run: e.ID, Schema: &schema, Data: path, Options: data.Options{Labels: o.Labels}, Ledger: e.Ledger, Budget: b,
 		Why:   "evaluation by `sotto evaluate`",
 		Model: m.Model, Queries: plan.Queries(), Seal: map[string]string{runlog.SealFile: "hmac-sha256"},
-		AcceptDropped: o.AcceptDropped, Notice: o.Notice, streams: o.streams,
+		AcceptDropped: o.AcceptDropped, Notice: o.Notice, Streams: o.streams,
 		Facts: oracle.Public{Dim: m.Model.Dim(), Rows: schema.Rows, UnitRows: schema.UnitRows, Classes: schema.Classes(),
 			Adjacency: b.Adjacency, NormBound: m.Model.Facts().NormBound},
 	}
@@ -119,8 +116,8 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
 	return e, dir, writeEvaluation(ctx, dir, e)
 }
 
-// newDir makes a directory for files, or takes an empty one. undo removes what was made.
-func newDir(dir string) (undo func(), err error) {
+// NewDir makes a directory for files, or takes an empty one. undo removes what was made.
+func NewDir(dir string) (undo func(), err error) {
 	if err := newfile.EmptyDir(dir); err != nil {
 		return nil, err
 	}
@@ -148,25 +145,70 @@ func writeEvaluation(ctx context.Context, dir string, e *runlog.Evaluation) erro
 	if err := newfile.JSON(filepath.Join(dir, runlog.EvaluationFile), "  ", e); err != nil {
 		return err
 	}
-	files, err := evaluationSeal(dir)
+	return Seal(l, dir, e.ID, runlog.EvaluationFile)
+}
+
+// Seal writes the seal of files in the directory of an inquiry that a ledger was charged for.
+func Seal(l *ledger.Ledger, dir, id string, files ...string) error {
+	hashes, err := hashesOf(dir, files)
 	if err != nil {
 		return err
 	}
-	mac, err := l.SealOf(e.ID, files)
+	mac, err := l.SealOf(id, hashes)
 	if err != nil {
 		return err
 	}
 	return newfile.Replace(filepath.Join(dir, runlog.SealFile), 0o600, []byte(mac+"\n"))
 }
 
-// evaluationSeal is the hash of the file that the seal is of.
-func evaluationSeal(dir string) (map[string]string, error) {
-	b, err := readfile.All(filepath.Join(dir, runlog.EvaluationFile), readfile.JSON)
+// hashesOf are the hashes of the files that a seal is of.
+func hashesOf(dir string, files []string) (hashes map[string]string, err error) {
+	hashes = map[string]string{}
+	for _, name := range files {
+		if hashes[name], err = runlog.Hash(dir, name); err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}
+
+// A Charge is the charge of an inquiry, as its directory says it.
+type Charge struct {
+	Dir               string
+	ID, Dataset, Unit string
+	Budget            privacy.Budget
+	Accountant        string
+	Event             privacy.Event
+	Files             []string // that are sealed
+}
+
+// Verify begins the verification of a charge. See [Verification.Fits] and [Verification.Charge].
+func (c Charge) Verify() (v *Verification, err error) {
+	a, err := account.ByName(c.Accountant)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	return map[string]string{runlog.EvaluationFile: hex.EncodeToString(sum[:])}, nil
+	v = &Verification{Dir: c.Dir, Job: &Job{Accountant: a, Plan: privacy.Repeated{Count: 1, Of: c.Event}},
+		Info:   &runlog.Info{ID: c.ID, Dataset: c.Dataset, Unit: c.Unit, Budget: c.Budget, Accountant: c.Accountant},
+		Record: &runlog.Record{Events: []runlog.Charges{{Count: 1, Event: c.Event}}}}
+	if v.seal, err = hashesOf(c.Dir, c.Files); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Fits checks that the event of a charge fits its budget.
+func (v *Verification) Fits() { v.cost("budget", v.Record.Events[0].Event) }
+
+// Charge ends the verification of a charge: the ledger has it, and a seal of its files. Without a ledger, what follows
+// from nothing in the directory is not checked.
+func (v *Verification) Charge(ctx context.Context, l *ledger.Ledger, unchecked string) ([]record.Finding, error) {
+	if l == nil {
+		v.Findings = append(v.Findings, record.Finding{What: "record", Holds: true, Skipped: true,
+			Detail: "not checked: " + unchecked + " follow from nothing in the directory; only a ledger's seal covers them"})
+	}
+	err := v.ledger(ctx, l)
+	return v.Findings, err
 }
 
 // VerifyEvaluation checks a charged evaluation from its directory alone: that what was asked costs what was charged,
@@ -190,19 +232,14 @@ func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]reco
 	if err := plan.Check(); err != nil {
 		return fail(err)
 	}
-	a, err := account.ByName(e.Accountant)
+	v, err := Charge{Dir: dir, ID: e.ID, Dataset: e.Dataset, Unit: e.Unit, Budget: e.Budget, Accountant: e.Accountant,
+		Event: event, Files: []string{runlog.EvaluationFile}}.Verify()
 	if err != nil {
 		return fail(err)
 	}
-	v := &Verification{Dir: dir, Job: &Job{Accountant: a, Plan: privacy.Repeated{Count: 1, Of: event}},
-		Info:   &runlog.Info{ID: e.ID, Dataset: e.Dataset, Unit: e.Unit, Budget: e.Budget, Accountant: e.Accountant},
-		Record: &runlog.Record{Events: []runlog.Charges{{Count: 1, Event: event}}}}
-	if v.seal, err = evaluationSeal(dir); err != nil {
-		return nil, err
-	}
 	v.Say("plan", privacy.Equal(plan.Event(), event) && plan.Adjacency == e.Budget.Adjacency,
 		"%d scores cost %v; the record says %v", len(plan.Scores), plan.Event(), event)
-	v.cost("budget", event)
+	v.Fits()
 	follow, err := plan.Figures(e.Answers)
 	if err != nil {
 		return fail(err)
@@ -217,15 +254,17 @@ func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]reco
 		return fail(err)
 	}
 	v.Say("figures", bytes.Equal(own, said), "they follow from the %d noisy answers", len(e.Answers))
-	if l == nil {
-		v.Findings = append(v.Findings, record.Finding{What: "record", Holds: true, Skipped: true,
-			Detail: "not checked: id, started, version, model, run, data, dataset, unit and rows follow from nothing in the directory; only a ledger's seal covers them"})
-	}
-	return v.Findings, v.ledger(ctx, l)
+	return v.Charge(ctx, l, "id, started, version, model, run, data, dataset, unit and rows")
 }
 
 // IsEvaluation says whether dir is that of a charged evaluation.
 func IsEvaluation(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, runlog.EvaluationFile))
+	return err == nil
+}
+
+// IsDescription says whether dir is that of a description.
+func IsDescription(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, runlog.DescriptionFile))
 	return err == nil
 }

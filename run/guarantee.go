@@ -59,7 +59,7 @@ func numerics(j *Job, batches int) string {
 		sums = "The minimiser is computed in floating point, with a proven bound on all rounding in the sensitivity, and put on a public grid,"
 	}
 	dim := j.Facts.Dim
-	total, whose := samplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
+	total, whose := SamplerDelta(dim, batches, j.Spec.Privacy.Budget().Epsilon), ""
 	if n := j.Facts.Owners; n > 0 { // each adds a share of the noise, and draws its own sample
 		total, whose = total*float64(n),
 			fmt.Sprintf(" of each of %d owners; that each share is rounded by itself adds less than (1 + e^ε)·2⁻⁹⁰⁰ for each number of a sum", n)
@@ -70,9 +70,9 @@ func numerics(j *Job, batches int) string {
 		whose)
 }
 
-// samplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of
+// SamplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of
 // noise, and of choices of records.
-func samplerDelta(dim, batches int, epsilon float64) float64 {
+func SamplerDelta(dim, batches int, epsilon float64) float64 {
 	return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
 }
 

@@ -35,7 +35,7 @@ type Inquiry struct {
 	AcceptDropped bool
 	Notice        func(string) // receives what only the owner of the data may see
 
-	streams noise.Streams // tests: known noise; the zero value is secure
+	Streams noise.Streams // tests: known noise; the zero value is secure
 }
 
 // Ask reads the table, charges the dataset for all queries, and gives the batch to answer, which asks them. It returns
@@ -72,7 +72,7 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 	}
 	defer table.Close()
 	job := &Job{Model: q.Model, Facts: q.Facts}
-	t := Trainer{Job: job, Table: table, Meter: meter, Streams: q.streams, Journal: NopJournal{},
+	t := Trainer{Job: job, Table: table, Meter: meter, Streams: q.Streams, Journal: NopJournal{},
 		Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {

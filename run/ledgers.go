@@ -37,13 +37,20 @@ func ViewLedger(ctx context.Context, where string) (*ledger.Ledger, error) {
 // or is not the one that the run saw, there is none, and why says so.
 func OwnLedger(ctx context.Context, dir string) (l *ledger.Ledger, why string, err error) {
 	var id, place, head string
-	if IsEvaluation(dir) {
+	switch {
+	case IsEvaluation(dir):
 		e, err := runlog.ReadEvaluation(dir)
 		if err != nil {
 			return nil, "", &InputError{"", err}
 		}
 		id, place = e.ID, e.Ledger
-	} else {
+	case IsDescription(dir):
+		e, err := runlog.ReadDescription(dir)
+		if err != nil {
+			return nil, "", &InputError{"", err}
+		}
+		id, place = e.ID, e.Ledger
+	default:
 		info, err := runlog.ReadInfo(dir)
 		if err != nil {
 			return nil, "", &InputError{"", err}

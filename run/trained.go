@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -71,6 +72,8 @@ func LoadModel(path string) (*Trained, error) {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
 			if info, err := runlog.ReadInfo(dir); err == nil {
 				return nil, inputError("", "%s: has no model; its run is %s", dir, info.Status)
+			} else if errors.Is(err, runlog.ErrDescription) {
+				return nil, &InputError{"", err}
 			}
 		}
 	}

@@ -76,15 +76,10 @@ func (c *Column) onGrid() bool { return c.Type == TypeNumeric && c.Bounds == nil
 // one indicator, of its bin, or none where its value is missing. All other features are ignored. No row's norm is above
 // the root of the number of columns.
 func (s *Schema) OnGrid(columns []string) *Schema {
-	norm := math.Sqrt(float64(len(columns)))
-	if f := float32(norm); float64(f) < norm {
-		norm = float64(math.Nextafter32(f, float32(math.Inf(1))))
-	} else {
-		norm = float64(f)
-	}
 	t := &Schema{
 		Dataset: s.Dataset, Unit: s.Unit, UnitRows: s.UnitRows, Rows: s.Rows, Format: s.Format,
-		RowNorm: norm, RowScaling: RowProject, OnBadRow: s.OnBadRow, Columns: slices.Clone(s.Columns), Grid: true,
+		RowNorm: float32Up(math.Sqrt(float64(len(columns)))), RowScaling: RowProject, OnBadRow: s.OnBadRow,
+		Columns: slices.Clone(s.Columns), Grid: true,
 	}
 	for i := range t.Columns {
 		switch c := &t.Columns[i]; {

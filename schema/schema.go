@@ -123,6 +123,8 @@ type Schema struct {
 
 	// Grid allows numeric columns without bounds, for counts on the public grid: of [ParseOpen] and [Schema.OnGrid] alone.
 	Grid bool `json:"-"`
+
+	tables []cellTable // of a schema made by [Schema.ForHistograms]
 }
 
 // A Format says how a file is written.
@@ -216,6 +218,8 @@ type Column struct {
 	// where the bounds, levels or classes come from; nothing is computed from it
 	Source string `json:"source,omitempty"`
 	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats or Waves
+
+	counts *counting // of a schema made by [Schema.ForHistograms]: how the column is counted; nil: it is not
 }
 
 // Load reads and parses the schema file at path.
@@ -293,6 +297,9 @@ func (s *Schema) Dim() int {
 	d := s.Features + PairFeatures*len(s.Pairs)
 	for _, c := range s.Columns {
 		d += c.features()
+	}
+	for _, t := range s.tables {
+		d += s.tableCells(t)
 	}
 	if s.Intercept {
 		d++
@@ -426,7 +433,7 @@ func (s *Schema) Levels(column string) (first int, levels []string) {
 // few.
 func (s *Schema) Sparse() bool {
 	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool {
-		return c.Type == TypeText || c.onGrid()
+		return c.Type == TypeText || c.onGrid() || c.counts != nil
 	})
 }
 
@@ -653,7 +660,7 @@ func (s *Schema) faults() (all []*config.Error) {
 
 // checkWhole finds what is wrong with a schema whose parts have no faults.
 func (s *Schema) checkWhole() *config.Error {
-	if s.Label().Type == "" {
+	if s.Label().Type == "" && !s.IsCounted() {
 		return columnFault("columns", "no column of type label", "one label in a schema")
 	}
 	if e := s.checkPairs(); e != nil {

@@ -90,6 +90,7 @@ type Form struct {
 	Cycles []Cycle // two features each
 	OneHot bool    // a feature for each level
 	Grid   bool    // a feature for each bin of the public grid ([GridBin])
+	Cells  int     // in place of all others: so many cells, then one for no value, and one for a value not allowed
 	Words  int     // in place of a number: so many features, for the words of a cell ([Buckets])
 
 	allowed string // what a cell may be, for errors
@@ -135,6 +136,9 @@ func (f *Form) Wanted() string { return f.wanted }
 
 // Features is the number of features.
 func (f *Form) Features() int {
+	if f.Cells > 0 {
+		return f.Cells + 2
+	}
 	n := f.Bumps + f.Waves + 2*len(f.Cycles) + f.Words
 	if f.Line != nil {
 		n++
@@ -176,6 +180,9 @@ func (f *Form) names(column string) (names []string) {
 // Form is how cells of the column become features, nil where none do.
 func (c *Column) Form() *Form {
 	if t := typeOf(c.Type); t != nil && t.form != nil {
+		if c.counts != nil {
+			return c.counted(t.form(c))
+		}
 		return t.form(c)
 	}
 	return nil

@@ -29,7 +29,9 @@ func (b *batch) Totals(q oracle.Totals) ([]float64, error) {
 	products, count := q.Products(o.cfg.Facts), o.scale.count(q, o.cfg.Facts)
 	for from := 0; from < len(a); from += width {
 		cell := a[from : from+width]
-		cell[0] /= float64(count) * o.scale.rowUnit
+		if count != 0 {
+			cell[0] /= float64(count) * o.scale.rowUnit
+		}
 		for k := width - products; k < width; k++ {
 			cell[k] /= q.Pairs
 		}
@@ -48,6 +50,8 @@ func (c *Config) checkTotals() error {
 		return errors.New("private: the run says that it answers first releases; those are for linear models over rows of float32 numbers of one owner, each row a record")
 	case f.Features() != c.Table.Dim:
 		return fmt.Errorf("private: the run says that rows have %d features; the table's have %d", f.Features(), c.Table.Dim)
+	case f.Cells && !c.Table.Cells:
+		return errors.New("private: the run says that rows are cells of histograms; the table's are not")
 	case c.Table.NormBound > f.NormBound:
 		return fmt.Errorf("private: the table's rows have norms up to %v, the run says %v", c.Table.NormBound, f.NormBound)
 	}
@@ -94,7 +98,10 @@ func (t *totaling) add(u *worker, v data.View) {
 		if v.Drop != nil && v.Drop[row] {
 			continue // keeps its place, weighs nothing (R9)
 		}
-		cell, shares, ok := t.cells(v.Y[row])
+		cell, shares, ok := 0, [2]int64{t.one}, true
+		if t.q.Cells > 1 {
+			cell, shares, ok = t.cells(v.Y[row])
+		}
 		if !ok {
 			continue
 		}
@@ -125,8 +132,11 @@ func (t *totaling) cells(label float32) (cell int, shares [2]int64, ok bool) {
 
 // addCell adds a row to the sums of a cell.
 func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share int64) {
-	sums[0] += share * t.count
-	if x := sums[1:]; v.Start == nil {
+	counts := t.q.Counts()
+	if counts > 0 {
+		sums[0] += share * t.count
+	}
+	if x := sums[counts:]; v.Start == nil {
 		for j, value := range v.X[row*v.Dim:][:v.Dim] {
 			x[j] += share * int64(float64(value)*t.inv)
 		}
@@ -135,7 +145,7 @@ func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share 
 			x[v.Col[k]] += share * int64(float64(v.Val[k])*t.inv)
 		}
 	}
-	p := sums[1+v.Dim:]
+	p := sums[counts+v.Dim:]
 	for _, product := range u.products {
 		p[product.at] += share * product.value
 	}

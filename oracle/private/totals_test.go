@@ -587,9 +587,9 @@ func TestTotalsThatAreNone(t *testing.T) {
 		{run(2, nil), func(q *oracle.Totals) { q.Cells = 3 }, sample.Full{}, "has 3 cells; the label has 2 classes"},
 		{run(3, nil), none, sample.Full{}, "has 2 cells; the label has 3 classes"},
 		{run(0, nil), func(q *oracle.Totals) { q.Cells = 65 }, sample.Full{}, "has 65 cells for a numeric label; choose at most 64"},
-		{run(0, nil), func(q *oracle.Totals) { q.Cells = 1 }, sample.Full{}, "fewer than two cells"},
+		{run(0, nil), func(q *oracle.Totals) { q.Cells = 0 }, sample.Full{}, "has no cell"},
 		{run(0, func(c *Config) { c.Facts.LabelSpan = 0 }), none, sample.Full{}, "has no bounds"},
-		{run(2, nil), func(q *oracle.Totals) { q.Count = 0 }, sample.Full{}, "the count of a first release has weight 0"},
+		{run(2, nil), func(q *oracle.Totals) { q.Count = 1e-9 }, sample.Full{}, "the count of a first release has weight 1e-09"},
 		{run(2, nil), func(q *oracle.Totals) { q.Count = math.NaN() }, sample.Full{}, "the count of a first release has weight NaN"},
 		{run(2, nil), func(q *oracle.Totals) { q.Count = 17 }, sample.Full{}, "has weight 17; choose a number"},
 		{run(2, nil), func(q *oracle.Totals) { q.Pairs = -1 }, sample.Full{}, "the products of a first release have weight -1"},
@@ -672,5 +672,114 @@ func TestTotalsCosts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTotalsOfCells: of rows that are cells of histograms, the totals are the counts of the cells, without a label. One row moves them by
+// the root of the histograms, and one that is replaced by √2 times that, which rows without a common cell reach; where rows have other
+// numbers it is 2 times that. A table that is not of cells is refused.
+func TestTotalsOfCells(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(45, 3))
+	const dim, histograms, n = 30, 9, 2500
+	draw := func() row {
+		r := row{x: make([]float32, dim)}
+		for h := range histograms {
+			if rnd.IntN(8) > 0 { // some rows are in no cell of some histogram
+				r.x[3*h+rnd.IntN(3)] = 1
+			}
+		}
+		return r
+	}
+	cells := func(rows []row, sparse bool) *data.Table {
+		tab := table(rows, 0, sparse)
+		tab.NormBound, tab.Unit, tab.Cells, tab.Labeled = 3, 0x1p-18, true, false
+		for _, b := range tab.Blocks {
+			b.Y = nil
+		}
+		return tab
+	}
+	rows := make([]row, n)
+	for i := range rows {
+		rows[i] = draw()
+	}
+	facts := oracle.Public{Dim: dim, Rows: n, NormBound: 3, Totals: true, Cells: true}
+	linear, err := model.New("linear", model.Options{Dim: dim, NormBound: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := oracle.Totals{Cells: 1, Noise: mech.None{}}
+	for _, sparse := range []bool{false, true} {
+		for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
+			tab := cells(rows, sparse)
+			for i := range tab.Blocks[1].N {
+				tab.Blocks[1].Drop = append(tab.Blocks[1].Drop, i%7 == 0)
+			}
+			want := make([]float64, dim)
+			for i, r := range rows {
+				if b := tab.Blocks[i/data.BlockRows]; b.Drop != nil && b.Drop[i%data.BlockRows] {
+					continue
+				}
+				for j, v := range r.x {
+					want[j] += float64(v)
+				}
+			}
+			cfg := config(t, tab, adj, n)
+			cfg.Model, cfg.Facts = linear, facts
+			cfg.Facts.Adjacency = adj
+			if got := totalsOf(t, cfg, q); !slices.Equal(got, want) {
+				t.Errorf("sparse %v, %v: counts %v, want %v", sparse, adj, got, want)
+			}
+		}
+	}
+	noisy := oracle.Totals{Cells: 1, Noise: mech.Gaussian{Sigma: 1}}
+	most := map[privacy.Adjacency]float64{}
+	differ := func(adj privacy.Adjacency, a, b []row) {
+		f := facts
+		f.Adjacency, f.Rows = adj, max(len(a), len(b))
+		r, x := totalsSum(t, cells(a, true), f, noisy, 1)
+		_, y := totalsSum(t, cells(b, true), f, noisy, 1)
+		mech.RoundShift(x, r.shift)
+		mech.RoundShift(y, r.shift)
+		for j := range x {
+			x[j] -= y[j]
+		}
+		size, _ := sizeOf(x, r.grid, 2).Float64()
+		if size > r.sens {
+			t.Fatalf("%v: counts differ by %v, the sensitivity is %v", adj, size, r.sens)
+		}
+		most[adj] = max(most[adj], size/r.sens)
+	}
+	for k := range 300 {
+		a := []row{draw(), draw(), draw()}
+		b := slices.Clone(a)
+		if b[1] = draw(); k == 0 { // in each histogram another cell
+			a[1], b[1] = row{x: make([]float32, dim)}, row{x: make([]float32, dim)}
+			for h := range histograms {
+				a[1].x[3*h], b[1].x[3*h+1] = 1, 1
+			}
+		}
+		differ(privacy.ReplaceOne, a, b)
+		differ(privacy.AddRemove, a, slices.Delete(slices.Clone(a), 1, 2))
+	}
+	for adj, part := range most {
+		if part < 0.999 {
+			t.Errorf("%v: the largest move is %v of the sensitivity", adj, part)
+		}
+	}
+	f := facts
+	f.Adjacency = privacy.ReplaceOne
+	if got := noisy.Sensitivity(f); math.Abs(got-3*math.Sqrt2) > 1e-12 {
+		t.Errorf("sensitivity %v", got)
+	}
+	if f.Cells = false; math.Abs(noisy.Sensitivity(f)-6) > 1e-12 || noisy.Sensitivity(f) < 6 {
+		t.Errorf("sensitivity of other rows %v", noisy.Sensitivity(f))
+	}
+	plain := cells(rows, true)
+	plain.Cells = false
+	cfg := config(t, plain, privacy.AddRemove, n)
+	cfg.Model, cfg.Facts = linear, facts
+	cfg.Facts.Adjacency = privacy.AddRemove
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "the table's are not") {
+		t.Errorf("a table of other rows: %v", err)
 	}
 }

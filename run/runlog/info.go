@@ -241,10 +241,13 @@ func (d Disk) ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, InfoFile)
 	b, err := readfile.AllOn(d.FS, path, readfile.JSON)
 	if err != nil {
-		if os.IsNotExist(err) {
-			return nil, fmt.Errorf("%s: is not a run directory: it holds no %s", dir, InfoFile)
+		if !os.IsNotExist(err) {
+			return nil, err
 		}
-		return nil, err
+		if _, err := d.FS.Stat(filepath.Join(dir, DescriptionFile)); err == nil {
+			return nil, fmt.Errorf("%s: %w", dir, ErrDescription)
+		}
+		return nil, fmt.Errorf("%s: is not a run directory: it holds no %s", dir, InfoFile)
 	}
 	var i Info
 	if err := Strict(b, &i); err != nil {

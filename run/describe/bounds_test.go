@@ -1,4 +1,4 @@
-package run
+package describe
 
 import (
 	"errors"
@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -151,7 +152,7 @@ func TestGridCounts(t *testing.T) {
 			if err != nil || cost.Epsilon(delta) > 0.5 || cost.Epsilon(delta) < 0.499 {
 				t.Errorf("it costs %v: %v", cost.Epsilon(delta), err)
 			}
-			q.Data, q.Ledger, q.streams = table, filepath.Join(t.TempDir(), "ledger.db"), noise.SeededStreams(2)
+			q.Data, q.Ledger, q.Streams = table, filepath.Join(t.TempDir(), "ledger.db"), noise.SeededStreams(2)
 			square := 0.0
 			if _, err := q.Ask(t.Context(), func(b oracle.Batch) error {
 				mean, err := b.Mean(q.Queries[0].(oracle.Mean))
@@ -243,7 +244,7 @@ func TestBoundsInACurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := BoundsOptions{Schema: file, Data: table, Ledger: filepath.Join(dir, "ledger.db"), Epsilon: 0.5}
-	var input *InputError
+	var input *run.InputError
 	if _, err := EstimateBounds(t.Context(), o); !errors.As(err, &input) || !strings.Contains(err.Error(), "With --delta above 0") {
 		t.Errorf("%v", err)
 	}
@@ -308,4 +309,13 @@ func edit(t *testing.T, path, from, to string) {
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), from, to)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func openLedger(t *testing.T, dir string) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

@@ -1,4 +1,4 @@
-package run
+package describe
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -74,7 +75,7 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 		return nil, err
 	}
 	budget := privacy.Budget{Epsilon: o.Epsilon, Delta: o.Delta}
-	if budget.Adjacency, err = o.adjacency(ctx, s.Dataset); err != nil {
+	if budget.Adjacency, err = adjacencyOf(ctx, o.Ledger, s.Dataset, o.Adjacency); err != nil {
 		return nil, err
 	}
 	if err := budget.Validate(); err != nil {
@@ -86,9 +87,9 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 		return nil, err
 	}
 	q.Data, q.Ledger, q.AcceptDropped, q.Notice = o.Data, o.Ledger, o.AcceptDropped, o.Notice
-	q.streams = o.streams
+	q.Streams = o.streams
 	out := &Bounds{Dataset: s.Dataset, Budget: budget}
-	out.Sampler = samplerDelta(len(columns)*schema.GridBins(), 1, budget.Epsilon)
+	out.Sampler = run.SamplerDelta(len(columns)*schema.GridBins(), 1, budget.Epsilon)
 	out.Deviation, out.Least = counts.deviation(), math.Ceil(counts.least(1))
 	out.Run, err = q.Ask(ctx, func(b oracle.Batch) error {
 		mean, err := b.Mean(q.Queries[0].(oracle.Mean))
@@ -170,16 +171,16 @@ func (o *BoundsOptions) columns(s *schema.Schema) ([]string, error) {
 	return slices.DeleteFunc(unknown, func(name string) bool { return !slices.Contains(o.Columns, name) }), nil
 }
 
-// adjacency is the relation of the dataset: that of the ledger, if it knows the dataset, or the one that a person
-// names.
-func (o *BoundsOptions) adjacency(ctx context.Context, dataset string) (a privacy.Adjacency, err error) {
-	if o.Adjacency != "" {
-		if a, err = privacy.ParseAdjacency(o.Adjacency); err != nil {
+// adjacencyOf is the relation of a dataset: the one that a person names, or "" that of the ledger, if it knows the
+// dataset.
+func adjacencyOf(ctx context.Context, where, dataset, named string) (a privacy.Adjacency, err error) {
+	if named != "" {
+		if a, err = privacy.ParseAdjacency(named); err != nil {
 			return a, inputError("", "--%v", err)
 		}
 		return a, nil
 	}
-	g, err := Gate(ctx, o.Ledger, true, nil)
+	g, err := run.Gate(ctx, where, true, nil)
 	if err != nil {
 		return a, err
 	}
@@ -198,7 +199,7 @@ func (o *BoundsOptions) adjacency(ctx context.Context, dataset string) (a privac
 }
 
 // gridQuery is the question for the counts of all bins of a table on the grid, with noise for the budget.
-func gridQuery(grid *schema.Schema, b privacy.Budget, columns int) (*Inquiry, *gridCounts, error) {
+func gridQuery(grid *schema.Schema, b privacy.Budget, columns int) (*run.Inquiry, *gridCounts, error) {
 	pub := oracle.Public{Dim: grid.Dim(), Rows: grid.Rows, Adjacency: b.Adjacency, UnitRows: grid.UnitRows,
 		NormBound: grid.RowNorm, L1Bound: float64(columns), Centered: true}
 	m, err := model.New("linear", model.Options{Dim: pub.Dim, NormBound: grid.RowNorm})
@@ -226,7 +227,7 @@ func gridQuery(grid *schema.Schema, b privacy.Budget, columns int) (*Inquiry, *g
 		counts.scale *= 2
 	}
 	why := fmt.Sprintf("bounds of %d columns by `sotto schema bounds`", columns)
-	return &Inquiry{Schema: grid, Options: data.Options{Unlabeled: true}, Budget: b, Why: why, Model: m, Facts: pub,
+	return &run.Inquiry{Schema: grid, Options: data.Options{Unlabeled: true}, Budget: b, Why: why, Model: m, Facts: pub,
 		Queries: []oracle.Query{query}}, counts, nil
 }
 

@@ -158,7 +158,8 @@ var table = map[string][]string{
 	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/shards": {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
+	"run/describe": {"config", "data", "internal/chart", "internal/newfile", "internal/readfile", "ledger", "model", "oracle", "page/description", "privacy", "privacy/account", "privacy/mech", "privacy/noise", "privacy/sample", "record", "run", "run/runlog", "schema"},
+	"run/shards":   {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
 	"study/audit": join(public, []string{"access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
@@ -167,8 +168,9 @@ var table = map[string][]string{
 	"study/tune": join(public, []string{"access", "data", "model", "method", "run", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers: pages over the record, and what an officer signs.
-	"page":            {"privacy", "record", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile"},
-	"page/disclosure": {"schema", "privacy", "privacy/account", "record", "run/runlog", "ledger", "page", "internal/chart", "internal/readfile", "internal/text"},
+	"page":             {"privacy", "record", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile"},
+	"page/description": {"privacy", "schema", "run/runlog", "page", "internal/chart"},
+	"page/disclosure":  {"schema", "privacy", "privacy/account", "record", "run/runlog", "ledger", "page", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
 	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
@@ -195,7 +197,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/disclosure", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
@@ -222,7 +224,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.
@@ -240,7 +242,7 @@ var (
 )
 
 // sealed packages must not reach data on any path of imports.
-var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "record", "page", "page/disclosure", "run/runlog", "ledger"}
+var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreement", "gossip/transport", "method/reg", "method/schedule", "method/secondorder", "oracle", "oracle/perturb", "oracle/replay", "record", "page", "page/description", "page/disclosure", "run/runlog", "ledger"}
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.

@@ -26,7 +26,7 @@ refunded; in the other currencies a run gives back at its end what it did not
 charge. Its entries are chained by hash.`,
 	}
 	c.PersistentFlags().StringVar(&p.where, "ledger", "", ledgerUsage)
-	c.AddCommand(p.list(), p.show(), p.forecast(), p.verify(), p.accept(), p.budget(), p.settle())
+	c.AddCommand(p.list(), p.show(), p.forecast(), p.verify(), p.accept(), p.budget(), p.charge(), p.settle())
 	group(c)
 	return c
 }
@@ -189,6 +189,54 @@ a run if the currency has no theorem for its plan.`,
 	budget.Flags().StringVar(&unit, "unit", schema.UnitRecord,
 		"whose privacy the budget protects: the name of the unit in the schema")
 	return budget
+}
+
+func (p *ledgerPlace) charge() *cobra.Command {
+	var s run.Stated
+	charge := &cobra.Command{
+		Use: "charge DATASET --epsilon E --delta D --reason TEXT", Short: "Enter the cost of another program's release",
+		Args: args(cobra.ExactArgs(1)),
+		Long: `Charge enters into the ledger what a release by another program cost, so that the
+dataset's lifetime budget counts it: synthetic data, a statistic, a model. Charge before
+the release is made: where the budget does not cover it, nothing is entered.
+
+Sotto cannot check the cost. The entry says that a person stated it, and the lifetime
+statement then rests on it. Nothing takes it back.
+
+A dataset that counts in zcdp or rdp takes --rho or --mu, one in gdp --mu, instead of
+--epsilon and --delta: (ε, δ) with δ above 0 has no finite cost in them.`,
+		Example: `  sotto ledger charge clinic --epsilon 1 --delta 1e-6 --reason "synthetic data by AIM"
+  sotto ledger charge spending --rho 0.02 --reason "histograms by OpenDP"`,
+		RunE: func(c *cobra.Command, names []string) error {
+			for flag, with := range map[string]string{"epsilon": "delta", "delta": "epsilon"} {
+				if c.Flags().Changed(flag) && !c.Flags().Changed(with) {
+					return usageError("--%s is missing: Sotto has no default for it", with)
+				}
+			}
+			return p.with(s.Open, func(ctx context.Context, w io.Writer, l *ledger.Ledger, names []string) error {
+				s.Dataset = names[0]
+				id, err := run.ChargeStated(ctx, l, s)
+				if err != nil {
+					return err
+				}
+				d, err := l.Dataset(ctx, s.Dataset)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(w, "Charged as %s, as stated by a person.\n%s\n", id, d.Statement)
+				return nil
+			})(c, names)
+		},
+	}
+	f := charge.Flags()
+	numberVar(f, &s.Epsilon, "epsilon", 0, "ε of the release")
+	numberVar(f, &s.Delta, "delta", 0, "δ of the release")
+	numberVar(f, &s.Rho, "rho", 0, "ρ of the release, instead: zero-concentrated differential privacy")
+	numberVar(f, &s.Mu, "mu", 0, "μ of the release, instead: Gaussian differential privacy")
+	f.StringVar(&s.Adjacency, "adjacency", "", "add-or-remove or replace-one (default: the dataset's, if the ledger knows it)")
+	f.StringVar(&s.Unit, "unit", "", "whose privacy it is: record, or the unit of the schema (default: likewise)")
+	f.StringVar(&s.Reason, "reason", "", "what was released, by which program (required)")
+	return charge
 }
 
 func (p *ledgerPlace) settle() *cobra.Command {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"github.com/sottodp/sotto/access"
@@ -111,25 +110,14 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened,
 		Dataset: q.Schema.Dataset, Unit: q.Schema.Unit, Adjacency: b.Adjacency, Run: run, Epsilon: b.Epsilon, Delta: b.Delta,
 		Mark: contentMark(l, opened), Parts: PartMarks(l, opened), Plan: plan, Why: q.Why,
 	}
-	token, err := l.Reserve(ctx, r)
-	if err != nil {
+	switch reserved, err := spend(ctx, l, r, plan, q.Seal); {
+	case err != nil && !reserved:
 		return nil, "", reserveError(err)
-	}
-	charged, err := privacy.MarshalEvent(plan)
-	if err != nil {
+	case err != nil:
 		return nil, run, err
-	}
-	ctx = context.WithoutCancel(ctx) // the rest of the charge takes little time
-	if err := l.Reach(ctx, run, token, 1, []ledger.Charges{{Count: 1, Event: plan.Of}}); err != nil {
-		return nil, run, err
-	}
-	if err := l.Settle(ctx, run, token,
-		ledger.Settlement{Batches: 1, Outcome: ledger.Done, Epsilon: b.Epsilon, Delta: b.Delta, Charged: charged,
-			Seal: q.Seal}); err != nil {
-		return nil, run, fmt.Errorf("run %s is charged: %w", run, err)
 	}
 	taken = true
-	table, err = opened.Take(ctx, l, run)
+	table, err = opened.Take(context.WithoutCancel(ctx), l, run)
 	return table, run, err
 }
 

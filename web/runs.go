@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/page/description"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
@@ -41,6 +42,7 @@ type runsBody struct {
 	Sort         string
 	Back         bool
 	Dirs         []string
+	Described    []place
 }
 
 // A head is a column of the list; Sorted is what aria-sort says of it.
@@ -73,7 +75,8 @@ type runRow struct {
 
 func (s *Server) runsPage(r *http.Request) (*content, error) {
 	l, q := s.dirs.list(), r.URL.Query()
-	b := runsBody{All: len(l.Runs), Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"),
+	b := runsBody{All: len(l.Runs), Described: l.Described,
+		Query: strings.TrimSpace(q.Get("q")), Status: q.Get("status"), Sort: q.Get("sort"),
 		Back: q.Get("back") != "", Dirs: s.options.Dirs,
 		States: []string{runlog.Running, stalled, runlog.Interrupted, runlog.Finished, damaged}}
 	var matched []*runEntry
@@ -242,6 +245,26 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
+	writePage(w, b, err)
+}
+
+// described shows private statistics.
+func (s *Server) described(w http.ResponseWriter, r *http.Request) {
+	e, err := find(s.dirs.list().Described, r.PathValue("key"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	d, err := runlog.ReadDescription(e.Dir)
+	var b []byte
+	if err == nil {
+		b, err = description.Page(d)
+	}
+	writePage(w, b, err)
+}
+
+// writePage writes a page that fetches nothing, or the error that made none.
+func writePage(w http.ResponseWriter, b []byte, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -97,6 +97,7 @@ type listing struct {
 	Comparisons []place
 	Networks    []place
 	Audits      []place
+	Described   []place // private statistics (sotto describe)
 	state       string // changes when a run is added, removed, started or ended
 }
 
@@ -199,7 +200,7 @@ func (s *scanner) scan() *listing {
 	for _, e := range l.Runs {
 		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State)
 	}
-	fmt.Fprintln(sum, l.Comparisons, l.Networks, l.Audits)
+	fmt.Fprintln(sum, l.Comparisons, l.Networks, l.Audits, l.Described)
 	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
 	return l
 }
@@ -222,6 +223,9 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 		switch name := e.Name(); {
 		case name == compare.HeadFile:
 			l.Comparisons = append(l.Comparisons, placeOf(dir))
+			return
+		case name == runlog.DescriptionFile:
+			l.Described = append(l.Described, placeOf(dir))
 			return
 		case name == audit.DataFile:
 			l.Audits = append(l.Audits, placeOf(dir))

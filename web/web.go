@@ -77,6 +77,7 @@ func New(o Options) (*Server, error) {
 		s.mux.Handle(routes[name], s.serve(name, of))
 	}
 	s.mux.HandleFunc("GET /runs/{key}/report", s.report)
+	s.mux.HandleFunc("GET /described/{key}", s.described)
 	s.mux.HandleFunc("GET /comparisons/{key}/figure.svg", s.figure)
 	s.mux.HandleFunc("GET /live", s.live)
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8",

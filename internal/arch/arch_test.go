@@ -173,7 +173,7 @@ var table = map[string][]string{
 	"page/disclosure":  {"schema", "privacy", "privacy/account", "record", "run/runlog", "ledger", "page", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
+	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "page/description", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "access", "internal/chart", "internal/readfile", "internal/text"}),

@@ -13,6 +13,7 @@ from importlib import metadata as _metadata
 
 from . import errors, plots, preprocessing
 from ._command import command
+from ._describe import describe_private
 from ._estimators import Guarantee, SottoClassifier, SottoRegressor
 from ._search import SottoSearchCV
 from .errors import BudgetError, SottoError
@@ -22,4 +23,4 @@ try:
 except _metadata.PackageNotFoundError:  # the sources, not installed
     __version__ = "0+source"
 
-__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "SottoSearchCV", "command", "errors", "plots", "preprocessing"]
+__all__ = ["BudgetError", "Guarantee", "SottoClassifier", "SottoError", "SottoRegressor", "SottoSearchCV", "command", "describe_private", "errors", "plots", "preprocessing"]

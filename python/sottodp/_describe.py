@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -19,15 +19,12 @@ from ._command import Rows, run
 from ._estimators import _place
 from .errors import SottoError
 
-if TYPE_CHECKING:
-    import pandas
-
 
 def describe_private(
     X: Any, *, epsilon: float, delta: float, domain: Mapping[str, Any] | None = None, schema: _types.Path | None = None,
     dataset: str | None = None, rows: int | None = None, adjacency: _types.Adjacency | None = None,
     pairs: Sequence[tuple[str, str]] = (), bins: int | None = None, ledger: _types.Path | None = None, out: _types.Path | None = None,
-) -> pandas.DataFrame:
+) -> Any:
     """Return private statistics of a data frame, and charge the ledger (``sotto describe``).
 
     One release gives the histograms of all columns, with noise. Counts of missing values and of values that ``domain``
@@ -51,7 +48,7 @@ def describe_private(
         About how many rows X has, a public number; required with ``domain``.
     adjacency : {"add-or-remove", "replace-one"}, optional
         The neighboring tables; by default those of the dataset, if the ledger knows it.
-    pairs : sequence of (str, str), optional
+    pairs : sequence of (str, str), default ()
         Columns that are also counted two at a time.
     bins : int, optional
         The bins of a column of numbers; by default chosen by ``rows`` and the noise.

@@ -38,8 +38,8 @@ def test_figures(frame, tmp_path):
         (one(figures, "", "records"), ROWS),
         (one(figures, "age", "missing"), X["age"].isna().sum()),
         (one(figures, "ward", "level", "north"), (X["ward"] == "north").sum()),
-        (one(figures, "back", "level", "true"), X["back"].sum()),
-        (one(figures, "ward × back", "pair", "south, old × false"), ((X["ward"] != "north") & ~X["back"]).sum()),
+        (one(figures, "back", "level", "True"), X["back"].sum()),
+        (one(figures, "ward × back", "pair", "south, old × False"), ((X["ward"] != "north") & ~X["back"]).sum()),
     ):
         assert abs(row["value"] - exact) < 8 and row["low"] <= row["value"] <= row["high"]
     mean = one(figures, "age", "mean")
@@ -59,7 +59,7 @@ def test_charges(tmp_path):
     with pytest.raises(BudgetError):
         describe_private(X, epsilon=0.5, **PUBLIC)
     with pytest.raises(BudgetError):
-        SottoClassifier(0.5, **{**PUBLIC, "domain": {**DOMAIN, "age": {"bounds": (0, 100), "missing": 50}}}).fit(X.assign(ward=X["ward"]), X["back"])
+        SottoClassifier(0.5, classes=[False, True], **{**PUBLIC, "domain": {"ward": DOMAIN["ward"]}}).fit(X[["ward"]], X["back"])
     with pytest.raises(errors.ContentProtectedError):
         describe_private(X, epsilon=0.1, **{**PUBLIC, "dataset": "other"})
 

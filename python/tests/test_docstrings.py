@@ -87,7 +87,7 @@ def test_hints(name):
 def test_examples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     attempted = 0
-    for module in [*MODULES, *(importlib.import_module(f"sottodp._{part}") for part in ("command", "estimators", "search"))]:
+    for module in [*MODULES, *(importlib.import_module(f"sottodp._{part}") for part in ("command", "describe", "estimators", "search"))]:
         failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
         assert failed == 0, module
         attempted += tried

@@ -171,7 +171,7 @@ func (f *fixture) read() {
 		switch name := filepath.ToSlash(name); {
 		case name == "hub": // a store, whose own files end with .db, too
 			return fs.SkipDir
-		case d.Name() == runlog.InfoFile || d.Name() == runlog.EvaluationFile:
+		case slices.Contains([]string{runlog.InfoFile, runlog.EvaluationFile, runlog.DescriptionFile}, d.Name()):
 			runs = append(runs, filepath.ToSlash(filepath.Dir(name)))
 		case filepath.Ext(name) == ".pack":
 			f.texts[name] = f.must("data", "info", name)
@@ -215,7 +215,7 @@ func (f *fixture) read() {
 // finished says whether a run has come to its end, which is to its report; an owner's has none.
 func (f *fixture) finished(name string) bool {
 	dir := filepath.Join(f.dir, name)
-	if run.IsEvaluation(dir) {
+	if run.IsEvaluation(dir) || run.IsDescription(dir) {
 		return true
 	}
 	info := f.info(name)
@@ -262,6 +262,13 @@ func (f *fixture) resume(name string) {
 func (f *fixture) run(name string, finished bool) {
 	if dir := filepath.Join(f.dir, name); run.IsEvaluation(dir) {
 		e, err := runlog.ReadEvaluation(dir)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.texts[name+"/verify"] = f.must(append([]string{"verify", name}, f.ledgerOf(name, e.Ledger)...)...)
+		return
+	} else if run.IsDescription(dir) {
+		e, err := runlog.ReadDescription(dir)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -686,6 +686,16 @@ var fixtures = map[string]func(maker){
 		evaluate("bytes", "shapes-model", "shapes-images-idx3-ubyte", "1")
 		evaluate("linear", "linear-model", "patients.csv", "1")
 	},
+	// Private statistics of tables.
+	"description": func(m maker) {
+		describe := func(out, schema, data, ledger, adjacency string, more ...string) {
+			m.Helper()
+			m.sotto(append([]string{"describe", data, "--schema", schema, "--epsilon", "1", "--delta", "1e-6", "--adjacency", adjacency, "--out", out, "--ledger", ledger}, more...)...)
+		}
+		describe("plain", "schema.yaml", "patients.csv", "l.db", "add-or-remove")
+		describe("pairs", "schema.yaml", "patients.csv", "l.db", "add-or-remove", "--pair", "ward,readmitted", "--pair", "age,ward", "--bins", "5")
+		describe("replace-one", "schema.yaml", "patients.csv", "r.db", "replace-one")
+	},
 	// Rows that two workers hold.
 	"shards": func(m maker) {
 		m.sharded(`

@@ -16,15 +16,15 @@ const PairBins = 8
 // MostBins is the most bins of a number in its histogram.
 const MostBins = 1024
 
-// A counting is how a column is counted in a table made by [Schema.ForHistograms].
-type counting struct {
-	bins int // of a number; levels have a cell each
+// A Counting is how a column is counted in a table made by [Schema.ForHistograms].
+type Counting struct {
+	Bins int // of a number; levels have a cell each
 	// of the label's classes, which match as labels do; nil: the column is read as its type is
-	label *Column
+	Label *Column
 }
 
-// A cellTable is the cells of two columns together, by their positions in Schema.Columns.
-type cellTable struct{ a, b int }
+// A CellTable is the cells of two columns together, by their positions in Schema.Columns.
+type CellTable struct{ A, B int }
 
 // ForHistograms describes the same table for histograms: of each column that is read, the label among them, a row has
 // one indicator of 1, in the cell that its value is in. Cells are equal-width bins between the bounds of a number, or
@@ -45,18 +45,18 @@ func (s *Schema) ForHistograms(bins int, pairs []Pair) (*Schema, error) {
 	columns := 0
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		count := &counting{bins: bins}
+		count := &Counting{Bins: bins}
 		switch {
 		case c.Type == TypeLabel && c.Bounds == nil:
 			label := *c
-			count.label = &label
+			count.Label = &label
 			*c = Column{Name: c.Name, Type: TypeCategorical, Levels: c.Classes, Unknown: RuleError, Missing: RuleError}
 		case c.Type == TypeLabel:
 			*c = Column{Name: c.Name, Type: TypeNumeric, Bounds: c.Bounds, Transform: TransformNone, Missing: RuleError}
 		case c.features() == 0:
 			continue
 		}
-		c.Hats, c.Waves, c.Free, c.counts = 0, 0, false, count
+		c.Hats, c.Waves, c.Free, c.Counts = 0, 0, false, count
 		columns++
 	}
 	if columns == 0 {
@@ -76,7 +76,7 @@ func (s *Schema) ForHistograms(bins int, pairs []Pair) (*Schema, error) {
 		case slices.Contains(pairs[:k], p) || slices.Contains(pairs[:k], Pair{p.B, p.A}):
 			return nil, fmt.Errorf("pairs: found %s twice; name it once", p)
 		}
-		t.tables = append(t.tables, cellTable{a, b})
+		t.Tables = append(t.Tables, CellTable{a, b})
 	}
 	t.RowNorm = float32Up(math.Sqrt(float64(columns + len(pairs))))
 	if d := t.Dim(); d > maxDim {
@@ -88,13 +88,13 @@ func (s *Schema) ForHistograms(bins int, pairs []Pair) (*Schema, error) {
 
 // countedAt is the position of a column that is counted.
 func (s *Schema) countedAt(name string) (int, error) {
-	at := slices.IndexFunc(s.Columns, func(c Column) bool { return c.counts != nil && c.Name == name })
+	at := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Counts != nil && c.Name == name })
 	if at >= 0 {
 		return at, nil
 	}
 	var names []string
 	for _, c := range s.Columns {
-		if c.counts != nil {
+		if c.Counts != nil {
 			names = append(names, c.Name)
 		}
 	}
@@ -111,7 +111,7 @@ func float32Up(v float64) float64 {
 
 // IsCounted says whether rows are indicators of cells: they are made by [Schema.ForHistograms].
 func (s *Schema) IsCounted() bool {
-	return slices.ContainsFunc(s.Columns, func(c Column) bool { return c.counts != nil })
+	return slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Counts != nil })
 }
 
 // Histograms are the counted columns, each with the position of its first cell in a row.
@@ -119,7 +119,7 @@ func (s *Schema) Histograms() iter.Seq2[int, Column] {
 	return func(yield func(int, Column) bool) {
 		first := 0
 		for _, c := range s.Columns {
-			if c.counts != nil && !yield(first, c) {
+			if c.Counts != nil && !yield(first, c) {
 				return
 			}
 			first += c.features()
@@ -135,8 +135,8 @@ func (s *Schema) CellTables() iter.Seq2[int, [2]int] {
 		for _, c := range s.Columns {
 			first += c.features()
 		}
-		for _, t := range s.tables {
-			if !yield(first, [2]int{t.a, t.b}) {
+		for _, t := range s.Tables {
+			if !yield(first, [2]int{t.A, t.B}) {
 				return
 			}
 			first += s.tableCells(t)
@@ -144,8 +144,8 @@ func (s *Schema) CellTables() iter.Seq2[int, [2]int] {
 	}
 }
 
-func (s *Schema) tableCells(t cellTable) int {
-	return s.Columns[t.a].Form().PairCells() * s.Columns[t.b].Form().PairCells()
+func (s *Schema) tableCells(t CellTable) int {
+	return s.Columns[t.A].Form().PairCells() * s.Columns[t.B].Form().PairCells()
 }
 
 // counted is the form of a column that is counted.
@@ -158,10 +158,10 @@ func (c *Column) counted(f *Form) *Form {
 		g.Cells = 1 // any text that is not missing
 		g.reader = func() func(string) (float64, string) { return func(string) (float64, string) { return 0, "" } }
 	default:
-		g.Cells = c.counts.bins
+		g.Cells = c.Counts.Bins
 		g.Line = &Line{f.Line.Bounds, TransformNone}
 	}
-	if label := c.counts.label; label != nil {
+	if label := c.Counts.Label; label != nil {
 		g.reader = label.classReader
 	}
 	return g

@@ -124,7 +124,7 @@ type Schema struct {
 	// Grid allows numeric columns without bounds, for counts on the public grid: of [ParseOpen] and [Schema.OnGrid] alone.
 	Grid bool `json:"-"`
 
-	tables []cellTable // of a schema made by [Schema.ForHistograms]
+	Tables []CellTable `json:"-"` // of a schema made by [Schema.ForHistograms]
 }
 
 // A Format says how a file is written.
@@ -219,7 +219,8 @@ type Column struct {
 	Source string `json:"source,omitempty"`
 	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats or Waves
 
-	counts *counting // of a schema made by [Schema.ForHistograms]: how the column is counted; nil: it is not
+	// of a schema made by [Schema.ForHistograms]: how the column is counted; nil: it is not
+	Counts *Counting `json:"-"`
 }
 
 // Load reads and parses the schema file at path.
@@ -298,7 +299,7 @@ func (s *Schema) Dim() int {
 	for _, c := range s.Columns {
 		d += c.features()
 	}
-	for _, t := range s.tables {
+	for _, t := range s.Tables {
 		d += s.tableCells(t)
 	}
 	if s.Intercept {
@@ -433,7 +434,7 @@ func (s *Schema) Levels(column string) (first int, levels []string) {
 // few.
 func (s *Schema) Sparse() bool {
 	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool {
-		return c.Type == TypeText || c.onGrid() || c.counts != nil
+		return c.Type == TypeText || c.onGrid() || c.Counts != nil
 	})
 }
 

@@ -180,7 +180,7 @@ func (f *Form) names(column string) (names []string) {
 // Form is how cells of the column become features, nil where none do.
 func (c *Column) Form() *Form {
 	if t := typeOf(c.Type); t != nil && t.form != nil {
-		if c.counts != nil {
+		if c.Counts != nil {
 			return c.counted(t.form(c))
 		}
 		return t.form(c)

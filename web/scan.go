@@ -98,7 +98,7 @@ type listing struct {
 	Networks    []place
 	Audits      []place
 	Described   []place // private statistics (sotto describe)
-	state       string // changes when a run is added, removed, started or ended
+	state       string  // changes when a run is added, removed, started or ended
 }
 
 func find[T interface{ key() string }](list []T, key string) (found T, err error) {

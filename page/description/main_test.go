@@ -1,0 +1,10 @@
+package description
+
+import (
+	"os"
+	"testing"
+
+	"github.com/sottodp/sotto/internal/needs"
+)
+
+func TestMain(m *testing.M) { os.Exit(needs.Home(m)) }

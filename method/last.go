@@ -135,6 +135,6 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset)
 	}
 	floats.Scale(a, w)
-	made.Noise *= a
+	made.Noise = expected * a * noise
 	return made, nil
 }

@@ -62,10 +62,7 @@ func (m AutoClip) Configure(pub oracle.Public, obj Objective, terms Terms) (Meth
 		rate = sgdQuadRate / known(float64(pub.Smooth)+obj.smooth()) * gamma / autoClipGamma
 	}
 	if terms.Off && m.Stability == 0 {
-		gamma, rate = 0, sgdFreeRate(pub, obj)
-		if len(pub.Initial) > 0 {
-			rate = netRate / (pub.NormBound*pub.NormBound + 1)
-		}
+		gamma, rate = 0, freeRate(pub, obj)
 	}
 	err := configure(Number{"stability", &m.Stability, clipping, gamma})
 	if err != nil {
@@ -76,6 +73,14 @@ func (m AutoClip) Configure(pub oracle.Public, obj Objective, terms Terms) (Meth
 		rateWords{&m.Schedule, &m.Steps})
 	m.Batch, m.Sampling, m.Noise, m.Off = g.Batch, g.Sampling, g.Noise, g.Off
 	return m, err
+}
+
+// freeRate is the default step size along gradients that nothing clips.
+func freeRate(pub oracle.Public, obj Objective) float64 {
+	if len(pub.Initial) > 0 {
+		return netRate / (pub.NormBound*pub.NormBound + 1)
+	}
+	return sgdFreeRate(pub, obj)
 }
 
 // Plan is T times one sampled Gaussian.

@@ -28,6 +28,8 @@ var methods = registry.New("method", func(e Entry) (string, any) { return e.Name
 		"when the runs you compare with use momentum; it costs what sgd costs", Momentum{}, true},
 	Entry{"autoclip", "DP-SGD with automatic clipping (AUTO-S): each record's gradient is brought to about the same length",
 		"for networks when you do not want to choose a clip norm", AutoClip{}, true},
+	Entry{"quantileclip", "DP-SGD with adaptive clipping: the clip norm follows a private quantile of the gradients' norms",
+		"for networks when the size of gradients is not known, or changes during the run", QuantileClip{}, true},
 	Entry{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε",
 		"as the baseline of P1, with all rows in every step or for pure ε", GD{}, false},
 	Entry{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))",

@@ -25,6 +25,9 @@ type Loss struct {
 	Signed bool
 	// Labels asks for labels instead, as above.
 	Labels bool
+	// Within, with Signed and c = ½, counts ½ for a record whose gradient has an ℓ2 norm of at most C, and −½ for another.
+	// It is asked with the parameters and C behind them.
+	Within bool
 }
 
 // Event is the event of the noise.
@@ -38,7 +41,10 @@ func (q Loss) Sensitivity(adj privacy.Adjacency) float64 {
 	return q.Bound
 }
 
-// wrongBound is the bound of a 0-1 loss.
+// counts says whether the query counts records, so that its bound is wrongBound.
+func (q Loss) counts() bool { return q.Wrong || q.Within }
+
+// wrongBound is the bound of a 0-1 loss, and of any count of records.
 func (q Loss) wrongBound() float64 {
 	if q.Signed {
 		return 0.5
@@ -51,14 +57,14 @@ func (q Loss) Validate() error {
 	if q.Noise == nil {
 		return errors.New("oracle: a query of the loss needs a noise")
 	}
-	if q.Wrong && q.Labels {
-		return errors.New("oracle: a query of the loss asks for 0-1 losses and for labels; ask for one of them")
+	if q.Labels && q.counts() || q.Wrong && q.Within {
+		return errors.New("oracle: a query of the loss asks for two of 0-1 losses, labels and norms of gradients; ask for one of them")
 	}
-	if q.Signed && !q.Wrong {
-		return errors.New("oracle: a query of the loss is signed; ask for signs only with 0-1 losses")
+	if q.Signed && !q.counts() || q.Within && !q.Signed {
+		return errors.New("oracle: a query of the loss is signed where it counts norms of gradients, and only there or with 0-1 losses")
 	}
-	if bound := q.wrongBound(); q.Wrong && q.Bound != bound {
-		return fmt.Errorf("oracle: a 0-1 loss is bounded by %v; found the bound %v", bound, q.Bound)
+	if bound := q.wrongBound(); q.counts() && q.Bound != bound {
+		return fmt.Errorf("oracle: a count of records has the bound %v; found the bound %v", bound, q.Bound)
 	}
 	if _, off := q.Noise.(mech.None); off && q.Bound == 0 {
 		return nil

@@ -157,7 +157,7 @@ type Batch interface {
 	// Totals answers a charged Totals: the noisy sums of cell after cell, each the count, the features and the products.
 	Totals(q Totals) ([]float64, error)
 	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in
-	// w.
+	// w, and where q.Within, the norm.
 	Loss(q Loss, w []float64) (float64, error)
 	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not
 	// divided.
@@ -258,13 +258,18 @@ func (p Public) BothMoves(s sample.Sampler) bool {
 }
 
 // movesOf is the event of a query on a Poisson sample under replace-one. A sum of gradients or rows, each of norm up to
-// C, moves by C with a record's presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), and a
-// sum of losses by c with either, which is what a plain Gaussian says. oracle/private/PROOFS.md#moves.
+// C, moves by C with a record's presence and by 2C with its replacement, a sum of Hessians by C and √2·C (R16), a count
+// of gradients within a norm by ½ and 1, and a sum of losses by c with either, which is what a plain Gaussian says.
+// oracle/private/PROOFS.md#moves.
 func movesOf(q Query) privacy.Event {
 	if m, ok := q.(Mean); ok {
 		q = m.Grad()
 	}
 	switch q := q.(type) {
+	case Loss:
+		if g, ok := q.Noise.(mech.Gaussian); ok && q.Within {
+			return privacy.GaussianSum{Presence: 2 * g.Sigma, Replacement: g.Sigma}
+		}
 	case Grad:
 		if g, ok := q.Noise.(mech.Gaussian); ok {
 			return privacy.GaussianSum{Presence: 2 * g.Sigma, Replacement: g.Sigma}

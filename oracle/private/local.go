@@ -313,6 +313,8 @@ func (s *Local) added(q *Sum) []decrease {
 		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
 	case Losses, Labels:
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels}
+	case Within:
+		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, signed: true, within: q.Clip.Bound()}
 	case Margins:
 		t = newMargins(q, s.model, s.facts)
 	case Classes:

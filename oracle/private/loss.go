@@ -1,20 +1,31 @@
 package private
 
 import (
+	"fmt"
+
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy/clip"
 )
 
 // Loss answers a charged loss query. The line where private becomes public is the call of Add.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	o := b.o
 	s := Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w}
-	if last := len(w) - 1; q.Wrong && last >= 0 {
+	switch last := len(w) - 1; {
+	case last < 0:
+	case q.Wrong:
 		s.Of, s.W, s.Offset = Wrong, w[:last], w[last]
 		if q.Signed {
 			s.Of = Answers
 		}
+	case q.Within:
+		rule := clip.Norm{C: w[last]}
+		if err := rule.Validate(); err != nil {
+			return 0, fmt.Errorf("private: %w", err)
+		}
+		s.Of, s.W, s.Clip = Within, w[:last], rule
 	}
 	if err := b.takeAt(q, s.W); err != nil {
 		return 0, err
@@ -72,16 +83,26 @@ type losses struct {
 	wrong       model.Model // whose 0-1 losses are summed instead; nil: losses
 	signed      bool        // less ½ each
 	labels      bool
+	within      float64 // above 0: norms of gradients are counted instead, by whether they are within it
 }
 
 func (t *losses) add(u *worker, v data.View) {
 	u.losses = grown(u.losses, 1, u.s.tile)
 	l := u.losses[0][:v.Len()]
-	if t.labels {
+	switch {
+	case t.within > 0:
+		u.s.model.Eval(t.w, v, &u.ws).GradNorm(l, 2)
+		for i, norm := range l {
+			l[i] = -0.5
+			if norm <= t.within { // not of NaN
+				l[i] = 0.5
+			}
+		}
+	case t.labels:
 		for i := range l {
 			l[i] = float64(v.Y[v.Row(i)]) - u.s.facts.LabelMin
 		}
-	} else if t.wrong != nil {
+	case t.wrong != nil:
 		u.classes = grow(u.classes, 2*v.Len())
 		zeroOne(l, u.classes, t.wrong, t.w, v, &u.ws)
 		if t.signed {
@@ -89,7 +110,7 @@ func (t *losses) add(u *worker, v data.View) {
 				l[i] -= 0.5
 			}
 		}
-	} else {
+	default:
 		u.s.model.Eval(t.w, v, &u.ws).Loss(l)
 	}
 	dropped(l, v)

@@ -180,7 +180,8 @@ func TestShardsEqualTheTable(t *testing.T) {
 		case image:
 			grad.Augmentation = oracle.Augmentation{Count: 3, Shift: 1, Flip: true}
 		}
-		pay := []oracle.Query{grad}
+		within := oracle.Loss{Bound: 0.5, Within: true, Signed: true, Noise: mech.Gaussian{Sigma: 1}}
+		pay := []oracle.Query{grad, within}
 		loss := oracle.Loss{Bound: bound, Noise: mech.Gaussian{Sigma: 1}}
 		find := oracle.Search{Bound: bound, Noise: mech.AboveThreshold{Threshold: 4, Query: 8, Max: 20}}
 		hess := oracle.Hess{Clip: bound, Noise: mech.SymmetricGaussian{Sigma: 1}}
@@ -213,7 +214,11 @@ func TestShardsEqualTheTable(t *testing.T) {
 					case oracle.Grad:
 						_, err = b.Grad(q, along.From)
 					case oracle.Loss:
-						_, err = b.Loss(q, along.From)
+						at := along.From
+						if q.Within {
+							at = append(slices.Clone(at), bound)
+						}
+						_, err = b.Loss(q, at)
 					case oracle.Search:
 						_, err = b.Search(q, along)
 					case oracle.Hess:

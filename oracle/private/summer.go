@@ -70,12 +70,16 @@ const (
 	Wrong      Kind = "wrong"     // 0-1 losses at W, with Offset added to every margin
 	Answers    Kind = "answers"   // at W, with Offset added to every margin: ½ for a wrong one, −½ for a right one
 	Margins    Kind = "margins"   // at W and At: slopes and curvatures as functions of margins
+	Within     Kind = "within"    // gradients at W: ½ for one within the bound of Clip, −½ for another
 	Labels     Kind = "labels"    // above the lower bound of the label, within [0, Bound]
 	Rows       Kind = "rows"      // clipped encoded rows
 	Classes    Kind = "classes"   // records of each class
 	Scores     Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
 	CellTotals Kind = "totals"    // the sums of a first release
 )
+
+// clips are the sums that have a clip rule.
+var clips = []Kind{Gradients, Rows, Hessians, Within}
 
 // A Sum says what to add up over a sample. All of it is public.
 type Sum struct {
@@ -84,7 +88,7 @@ type Sum struct {
 	// sensitivity is stated in it, so a Summer refuses another one than its own. 0: plain float64s, for Local in the lab
 	// only.
 	Unit         float64
-	Clip         clip.Rule           // of gradients, rows and Hessians
+	Clip         clip.Rule           // of gradients, rows and Hessians; of Within, the norm
 	Center       []float64           // of gradients: a point that is taken from every row; nil: none
 	Shift        float64             // of gradients: is added to all margins
 	Augmentation oracle.Augmentation // of gradients
@@ -143,10 +147,10 @@ func (s *Sum) check(c *scale, facts oracle.Public) error {
 		return fmt.Errorf("found a line in %d dimensions; the model has %d", len(s.Along), dim)
 	case (s.Of == Classes || s.Of == Scores) && s.Classes != facts.Classes:
 		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
-	case (s.Of == Gradients || s.Of == Rows || s.Of == Hessians) && s.Clip == nil:
+	case slices.Contains(clips, s.Of) && s.Clip == nil:
 		return fmt.Errorf("found %s without a clip rule", s.Of)
-	case s.Of == Wrong && s.Bound != 1, s.Of == Answers && s.Bound != 0.5:
-		return fmt.Errorf("found 0-1 losses with the bound %v", s.Bound)
+	case s.Of == Wrong && s.Bound != 1, (s.Of == Answers || s.Of == Within) && s.Bound != 0.5:
+		return fmt.Errorf("found a count of records with the bound %v", s.Bound)
 	}
 	if err := s.answered(facts); err != nil {
 		return err

@@ -142,7 +142,8 @@ func identity(order [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 // asked is the question for a sum.
 func asked(s *private.Sum) (q question, err error) {
 	switch s.Of {
-	case private.Gradients, private.Hessians, private.Decreases, private.Neighbors, private.Losses, private.Classes:
+	case private.Gradients, private.Within, private.Hessians, private.Decreases, private.Neighbors, private.Losses,
+		private.Classes:
 	default:
 		return q, fmt.Errorf("remote: shards have no sums of the kind %q; keep all rows on one machine", s.Of)
 	}

@@ -233,7 +233,7 @@ func doubled(q oracle.Query) oracle.Query {
 		q.Clip *= 2
 		return q
 	case oracle.Loss:
-		if !q.Wrong {
+		if !q.Wrong && !q.Within {
 			q.Bound *= 2
 		}
 		return q

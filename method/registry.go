@@ -30,6 +30,8 @@ var methods = registry.New("method", func(e Entry) (string, any) { return e.Name
 		"for networks when you do not want to choose a clip norm", AutoClip{}, true},
 	Entry{"quantileclip", "DP-SGD with adaptive clipping: the clip norm follows a private quantile of the gradients' norms",
 		"for networks when the size of gradients is not known, or changes during the run", QuantileClip{}, true},
+	Entry{"hyfree", "DP-SGD with step sizes from private probes of the loss along each gradient (HyFreeDP)",
+		"to compare with step sizes that are not set by hand; on networks autoclip with its default was better", HyFree{}, true},
 	Entry{"gd", "DP-GD: gradient descent, the baseline of P1, with Laplace noise for pure ε",
 		"as the baseline of P1, with all rows in every step or for pure ε", GD{}, false},
 	Entry{"shb", "DP-SHB: Polyak's heavy ball (P1 (3.1))",

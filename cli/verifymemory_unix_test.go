@@ -5,8 +5,6 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"testing"
 
 	"github.com/sottodp/sotto/internal/race"
@@ -18,10 +16,6 @@ func TestC4VerifyIsStreamed(t *testing.T) {
 	race.Skip(t)
 	t.Parallel()
 	const most int64 = 200_000_000
-	unit := int64(1 << 10)
-	if runtime.GOOS == "darwin" {
-		unit = 1
-	}
 	clinic := filepath.Join("..", "examples", "clinic", "sotto.yaml")
 	for name, c := range map[string]struct {
 		steps    int // without -long
@@ -48,10 +42,11 @@ func TestC4VerifyIsStreamed(t *testing.T) {
 			for _, more := range [][]string{nil, {"--ledger", book}} {
 				c := sotto(t, append([]string{"verify", out}, more...)...)
 				c.Env = append(c.Env, "GOGC=25") // on a busy machine the collector comes late
+				own := measured(t, c)
 				if b, err := c.Output(); err != nil {
 					t.Fatalf("%v: %s", err, b)
 				}
-				peak := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * unit
+				peak := own()
 				t.Logf("%d steps, verify %v: a peak of %d MB", steps, more, peak/1e6)
 				if peak > most {
 					t.Errorf("%d steps, verify %v: a peak of %d MB; the bar is %d", steps, more, peak/1e6, most/1e6)

@@ -27,11 +27,15 @@ const (
 
 // countQuery asks for the share of rows that a model gets wrong, less a half where FallbackSigned.
 func (m Auto) countQuery() oracle.Loss {
-	q := oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: m.FallbackNoise}, Wrong: true}
 	if m.FallbackSigned {
-		q.Signed, q.Bound = true, 0.5
+		return signedWrong(m.FallbackNoise)
 	}
-	return q
+	return oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: m.FallbackNoise}, Wrong: true}
+}
+
+// signedWrong counts wrong answers as ½ and right ones as −½.
+func signedWrong(noise float64) oracle.Loss {
+	return oracle.Loss{Bound: 0.5, Noise: mech.Gaussian{Sigma: noise}, Wrong: true, Signed: true}
 }
 
 // countQueries are of the model, and of class 1 for every row.

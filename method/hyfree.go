@@ -154,6 +154,7 @@ func (m HyFree) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective,
 			return st, err
 		}
 		noisy := m.auto().gradient().On(o)
+		probing := m.queries(noisy.query)
 		l := line{w: w, p: make([]float64, len(w)), at: make([]float64, len(w)), obj: obj, scale: 1}
 		if m.Stability > 0 {
 			l.scale = m.Stability // of the sum, as in AutoClip
@@ -161,7 +162,7 @@ func (m HyFree) RunFrom(ctx context.Context, o oracle.Oracle, obj Objective,
 		for t := st.T; t < m.Steps; t++ {
 			queries := noisy.queries
 			if t%m.Every == 0 {
-				queries = m.queries(noisy.query)
+				queries = probing
 			}
 			b, err := o.Batch(ctx, noisy.sampler, queries...)
 			if err != nil {

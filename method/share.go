@@ -7,7 +7,6 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -59,19 +58,14 @@ func (c *autoChoice) atShare(pub oracle.Public) string {
 		c.sharePart, c.shareDeviation(pub), shareLoud)
 }
 
-// shareQuery counts rows of class 0 as ½ and of class 1 as −½: the wrong answers of a model that always says 1.
-func shareQuery(noise float64) oracle.Loss {
-	return oracle.Loss{Bound: 0.5, Noise: mech.Gaussian{Sigma: noise}, Wrong: true, Signed: true}
-}
-
-// shareCost is the event of shareQuery, on all rows.
+// shareCost is the event of a count of class 1, on all rows: of the answers of a model that always says 1.
 func shareCost(pub oracle.Public, noise float64) privacy.Event {
-	return pub.Cost(sample.Full{}, []oracle.Query{shareQuery(noise)})
+	return pub.Cost(sample.Full{}, []oracle.Query{signedWrong(noise)})
 }
 
 // askShare asks for the share of class 1, and returns its log-odds.
 func (m Auto) askShare(ctx context.Context, o oracle.Oracle) (float64, error) {
-	pub, q := o.Public(), shareQuery(m.ShareNoise)
+	pub, q := o.Public(), signedWrong(m.ShareNoise)
 	b, err := o.Batch(ctx, sample.Full{}, q)
 	if err != nil {
 		return 0, err
@@ -87,7 +81,7 @@ func (m Auto) askShare(ctx context.Context, o oracle.Oracle) (float64, error) {
 
 // shareDeviation is the deviation of the noise in the share of class 1.
 func (m Auto) shareDeviation(pub oracle.Public) float64 {
-	return m.ShareNoise * shareQuery(m.ShareNoise).Sensitivity(pub.Adjacency) / float64(pub.Rows)
+	return m.ShareNoise * signedWrong(m.ShareNoise).Sensitivity(pub.Adjacency) / float64(pub.Rows)
 }
 
 // oddsDeviation is about that of the noise in the log-odds of the share.

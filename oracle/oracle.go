@@ -40,8 +40,9 @@ type Public struct {
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.
 	Shifted bool `json:"shifted,omitempty"`
-	// Totals says that Totals is answered (ADR 79); false in runs written before.
-	Totals bool `json:"totals,omitempty"`
+	// Totals says that Totals is answered (ADR 79); false in runs written before. Runs call it looked, as the query was
+	// once called.
+	Totals bool `json:"looked,omitempty"`
 	// Cells says that every number of a row is 1, of a cell that the row is in, or 0.
 	Cells bool `json:"cells,omitempty"`
 	// Slots is for how many pairs of Numeric columns a row has places of PairFeatures each: its last features

@@ -421,7 +421,7 @@ var fieldNames = map[string]string{
 	"short":            "rows are numbers of 16 bits",
 	"centered":         "rows can be taken less their noisy mean",
 	"calibrated":       "probabilities can be compared with labels, by margins",
-	"totals":           "sums for a first release can be asked for, over rows of numbers that are records",
+	"looked":           "sums for a first release can be asked for, over rows of numbers that are records",
 	"cells":            "rows are cells of histograms: a number is 1 or 0",
 	"slots":            "places for pairs of columns that a first release chooses",
 	"shifted":          "the mean label can be asked for, and predictions begin there",

@@ -119,7 +119,7 @@ func (o *Oracle) margins(q oracle.Margins) release {
 	return release{unit: unit, grid: unit, sens: q.Sensitivity(o.cfg.Facts)}
 }
 
-// looks is the release of the sums of a first release (PROOFS.md#first-release).
+// totals is the release of the sums of a first release (PROOFS.md#first-release).
 func (o *Oracle) totals(q oracle.Totals) (r release, err error) {
 	bound, n := q.Bound(o.cfg.Facts), q.Len(o.cfg.Facts)
 	r.unit = o.scale.totalsUnit(o.cfg.Facts.Rows)

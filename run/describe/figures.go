@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
@@ -31,17 +30,6 @@ const fewest = 3
 // shares are those of the quantiles.
 var shares = []float64{0.05, 0.25, 0.5, 0.75, 0.95}
 
-// digits of a figure that are kept: those behind them differ between machines, which fuse other products with sums.
-const digits = 9
-
-func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-	if err != nil {
-		return v
-	}
-	return r
-}
-
 // A histogram is that of a column, or the table of two.
 type histogram struct {
 	adjusted []float64
@@ -58,8 +46,8 @@ func (h *histogram) v(ab, a, b float64) float64 {
 // Figures are what follows from the noisy counts.
 func (p Plan) Figures(answer []float64) *runlog.Figures {
 	s := p.deviation()
-	f := &runlog.Figures{Level: level, Deviation: rounded(s),
-		Sampler: rounded(run.SamplerDelta(p.Facts.Dim, 1, p.Epsilon))}
+	f := &runlog.Figures{Level: level, Deviation: runlog.Rounded(s),
+		Sampler: runlog.Rounded(run.SamplerDelta(p.Facts.Dim, 1, p.Epsilon))}
 	var parts [][]float64
 	for first, c := range p.Cells.Histograms() {
 		parts = append(parts, answer[first:][:c.Form().Features()])
@@ -202,7 +190,7 @@ func valueOf(form *schema.Form, v float64) string {
 // number is the figure t, a place between the bounds from 0 to 1 with an interval, as a value of the column.
 func number(form *schema.Form, t *float64, low, high float64) runlog.Figure {
 	at := func(t float64) float64 {
-		return rounded(form.Line.Min + max(0, min(1, t))*(form.Line.Max-form.Line.Min))
+		return runlog.Rounded(form.Line.Min + max(0, min(1, t))*(form.Line.Max-form.Line.Min))
 	}
 	f := runlog.Figure{Low: at(low), High: at(high), TooFew: t == nil}
 	if t != nil {

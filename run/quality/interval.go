@@ -2,7 +2,6 @@ package quality
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run/runlog"
@@ -24,25 +23,14 @@ const (
 // fewest is how many standard deviations of its noise a number of records must be for a figure of those records.
 const fewest = 3
 
-// digits of a figure that are kept: those behind them differ between machines, which fuse other products with sums.
-const digits = 9
-
-func rounded(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
-	if err != nil {
-		return v
-	}
-	return r
-}
-
 // unknown is the figure of too few records.
 func unknown(low, high float64) runlog.Figure {
-	return runlog.Figure{Low: rounded(low), High: rounded(high), TooFew: true}
+	return runlog.Figure{Low: runlog.Rounded(low), High: runlog.Rounded(high), TooFew: true}
 }
 
 // known is the figure value with an interval, within the range from least to most.
 func known(value, low, high, least, most float64) runlog.Figure {
-	inside := func(v float64) float64 { return rounded(min(max(v, least), most)) }
+	inside := func(v float64) float64 { return runlog.Rounded(min(max(v, least), most)) }
 	value = inside(value)
 	return runlog.Figure{Value: &value, Low: min(value, inside(low)), High: max(value, inside(high))}
 }
@@ -183,7 +171,7 @@ func between(below, above runlog.Figure) runlog.Figure {
 	if below.TooFew || above.TooFew {
 		return unknown(below.Low, above.High)
 	}
-	value := rounded((*below.Value + *above.Value) / 2)
+	value := runlog.Rounded((*below.Value + *above.Value) / 2)
 	return runlog.Figure{Value: &value, Low: below.Low, High: above.High}
 }
 

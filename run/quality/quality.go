@@ -221,7 +221,7 @@ func (p Plan) Figures(answers [][]float64) (*runlog.Private, error) {
 	} else {
 		c := p.confusion(answers[0], noise(0))
 		f.Records, f.Accuracy, f.Classes, f.Confusion, f.Deviation = c.Records, c.Accuracy, c.Classes, table(answers[0], k),
-			rounded(noise(0))
+			runlog.Rounded(noise(0))
 	}
 	if i := slices.IndexFunc(p.Scores, func(q oracle.Score) bool { return q.Bins > 0 }); i >= 0 {
 		p.binned(f, p.Scores[i], answers[0], answers[i], noise(0), noise(i))
@@ -312,7 +312,7 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, 
 			least[i], most[i] = -math.Log(h), -math.Log(l)
 		}
 		loss := between(g.mean(least), g.mean(most))
-		outer := rounded(clip)
+		outer := runlog.Rounded(clip)
 		f.LogLoss, f.Clip = &loss, &outer
 	}
 	if len(p.Classes) > 2 {
@@ -336,7 +336,7 @@ func (p Plan) binned(f *runlog.Private, q oracle.Score, confusion, a []float64, 
 			}
 		}
 		f.Calibration = append(f.Calibration,
-			runlog.PrivateBin{From: rounded(from), To: rounded(to), Records: bin.count(), Share: bin.share()})
+			runlog.PrivateBin{From: runlog.Rounded(from), To: runlog.Rounded(to), Records: bin.count(), Share: bin.share()})
 		bin, from = part{noise: noise}, to
 	}
 }

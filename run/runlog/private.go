@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/sottodp/sotto/internal/readfile"
@@ -48,6 +49,18 @@ const (
 	OnHoldout = "holdout" // the rows that a run left out of training
 	OnTable   = "table"   // a table of its own
 )
+
+// digits of a figure that are kept: those behind them differ between machines, which fuse other products with sums.
+const digits = 9
+
+// Rounded keeps the digits of a figure that are the same on all machines.
+func Rounded(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}
 
 // A Figure is an estimate with an interval.
 type Figure struct {

@@ -27,6 +27,8 @@ type encoder struct {
 	lo, hi  float64
 	missing []string
 	trim    bool
+	isText  bool             // cells are those of a text file, whose format says how numbers are written
+	numbers *schema.Notation // how they are; nil: with a point
 	pairs   []encPair
 	unit    int    // which of cols says whose row it is; −1: none does
 	idKey   []byte // of hashes of ids; nil: that of this process
@@ -77,8 +79,8 @@ type encColumn struct {
 
 	// The label.
 	label   bool
-	levels  map[string]int  // class → index
-	numbers map[float64]int // class as a number → index; nil where a class is no number
+	class   func(cell string) (index int, ok bool) // nil: a label that is a number
+	numbers map[float64]int                        // class as a number → index; nil where a class is no number
 	strip   string
 	lo, hi  float32 // a label that is a number
 }
@@ -115,7 +117,7 @@ func newEncoder(s *schema.Schema) *encoder {
 				k.min, k.max = c.Bounds.Min, c.Bounds.Max
 				k.lo, k.hi = c.Bounds.Inward()
 			} else {
-				k.levels, k.numbers = indexOf(c.Classes), c.NumericClasses()
+				k.class, k.numbers = schema.FindText(c.Classes), c.NumericClasses()
 			}
 			e.label = k
 		case c.Type == schema.TypeUnit:
@@ -172,6 +174,17 @@ func (k *encColumn) prepare() {
 	}
 }
 
+// reads sets how the file writes numbers.
+func (e *encoder) reads(n *schema.Notation) {
+	e.isText, e.numbers = true, n
+	for i := range e.cols {
+		if k := &e.cols[i]; n != nil && k.form != nil {
+			k.read = n.Reader(k.form, k.read)
+			k.plain = k.plain && k.read == nil
+		}
+	}
+}
+
 // clone returns an encoder for another goroutine.
 func (e *encoder) clone() *encoder {
 	c := *e
@@ -181,14 +194,6 @@ func (e *encoder) clone() *encoder {
 		c.waves = new(scatter.Workspace)
 	}
 	return &c
-}
-
-func indexOf(names []string) map[string]int {
-	m := make(map[string]int, len(names))
-	for i, n := range names {
-		m[n] = i
-	}
-	return m
 }
 
 // begin clears the current row.
@@ -437,6 +442,10 @@ func (e *encoder) features(k *encColumn, i int, s string, none bool) Fault {
 				return Fault{}
 			}
 			rule, found, allowed = k.form.Unknown, fault, k.form.Allowed()
+			if k.form.Number() {
+				const missing = "say with missing: of the column what it counts as"
+				found, allowed = e.numbers.NumberFault(s, fault, allowed, missing, e.isText)
+			}
 			if e.tally != nil && !rule.Bad {
 				e.tally.columns[i].unknown.Add(1)
 			}
@@ -529,10 +538,10 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 }
 
 func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
-	if k.levels == nil {
-		v, bad := config.ParseNumber(s)
+	if k.class == nil {
+		v, bad := e.numbers.Parse(s)
 		if bad != "" {
-			return Fault{Found: bad, Allowed: "a finite number; a label out of bounds is clamped"}
+			return e.labelFault(s, bad)
 		}
 		if e.tally != nil {
 			e.tally.columns[i].number(v, k.min, k.max)
@@ -547,9 +556,14 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
 	if k.strip != "" {
 		s = strings.TrimSuffix(s, k.strip)
 	}
-	class, ok := k.levels[s]
+	class, ok := k.class(s)
+	if !ok && e.numbers != nil {
+		if plain, number := e.numbers.Plain(nil, s); number {
+			class, ok = k.class(string(plain))
+		}
+	}
 	if !ok && k.numbers != nil {
-		if v, bad := config.ParseNumber(s); bad == "" {
+		if v, bad := e.numbers.Parse(s); bad == "" {
 			class, ok = k.numbers[v]
 		}
 	}
@@ -558,6 +572,18 @@ func (e *encoder) setLabel(k *encColumn, i int, s string) Fault {
 	}
 	e.y = float32(class)
 	return Fault{}
+}
+
+const withoutLabel = "leave out rows without a label, as on_bad_row: drop does"
+
+// labelFault is the fault of a label that is no number. A missing one has no rule.
+func (e *encoder) labelFault(s, bad string) Fault {
+	if e.isMissing(s) {
+		return Fault{Found: "a missing value", Allowed: "a label; " + withoutLabel}
+	}
+	found, allowed := e.numbers.NumberFault(s, bad, "a finite number; a label out of bounds is clamped", withoutLabel,
+		e.isText)
+	return Fault{Found: found, Allowed: allowed}
 }
 
 // setUnit assigns the row to the unit with that id, without the spaces around it.

@@ -227,6 +227,15 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
+// Text says that the cells are those of a text file, with numbers as format.decimal and format.thousands say.
+func (in *Input) Text() {
+	n := in.Schema.Format.Notation()
+	in.row.reads(n)
+	if n != nil {
+		in.row.plain = &plainCells{of: n}
+	}
+}
+
 // Numbers says whether the cells of a column may be values of the kind [Number]: if they are numbers as they stand or
 // not used, and no text of a number is a missing mark.
 func (in *Input) Numbers(name string) bool {
@@ -281,19 +290,48 @@ func (in *Input) Select(names []string, text func(i int) bool) (columns []int, r
 type Row struct {
 	*encoder
 	raw   *rowHasher
-	names []string // of the cells
-	place []int    // the cell of each column of the encoder, −1 for one that is not read
+	plain *plainCells // nil: cells have numbers with a point
+	names []string    // of the cells
+	place []int       // the cell of each column of the encoder, −1 for one that is not read
 }
 
 // clone returns a row of the same table for another goroutine.
 func (r *Row) clone() *Row {
-	return &Row{encoder: r.encoder.clone(), raw: r.raw.clone(), place: r.place}
+	c := &Row{encoder: r.encoder.clone(), raw: r.raw.clone(), place: r.place}
+	if r.plain != nil {
+		c.plain = &plainCells{of: r.plain.of}
+	}
+	return c
 }
 
 // Cells takes a row of named columns: the text of its cells. A cell for which null is true has no value,
 // whatever the missing marks are; null may be nil.
 func (r *Row) Cells(cells []string, null []bool) Fault {
+	if r.plain != nil {
+		r.raw.cells(r.plain.cells(cells))
+		return r.Encode(cells, null)
+	}
 	return r.cells(cells, null, r.raw.cells(cells), r.place)
+}
+
+// plainCells are the cells of a row with numbers as other formats have them: hashes of raw rows are of these, so that
+// the row is the same one there.
+type plainCells struct {
+	of   *schema.Notation
+	row  []string // views of text
+	text []byte
+}
+
+func (p *plainCells) cells(cells []string) []string {
+	p.row, p.text = p.row[:0], p.text[:0]
+	for _, cell := range cells {
+		from, ok := len(p.text), false
+		if p.text, ok = p.of.Plain(p.text, strings.TrimSpace(cell)); ok { // what was before stays where it was
+			cell = view(p.text[from:])
+		}
+		p.row = append(p.row, cell)
+	}
+	return p.row
 }
 
 // Encode is Cells without the hash of the raw row: for a row of which some cells are missing.

@@ -44,16 +44,22 @@ func fuzzRead(t *testing.T, dir string, s *schema.Schema, content []byte, at uin
 func FuzzCSV(f *testing.F) {
 	s := mustParse(f, small)
 	noHeader := mustParse(f, strings.Replace(small, "{", `{header: false, trim: true, comment: "|",`, 1))
+	marked := mustParse(f, strings.Replace(small, "{", `{delimiter: ";", decimal: ",", thousands: ".",`, 1))
 	dir := f.TempDir()
 	for _, c := range badFiles {
 		if len(c.content) < 1000 && c.schema != svm {
-			f.Add([]byte(c.content), uint(len(c.content)-1), false, true)
-			f.Add([]byte(c.content), uint(30), true, false)
+			f.Add([]byte(c.content), uint(len(c.content)-1), false, true, false)
+			f.Add([]byte(c.content), uint(30), true, false, false)
 		}
 	}
-	f.Fuzz(func(t *testing.T, content []byte, at uint, drop, header bool) {
+	f.Add([]byte("age;colour;id;gain;sick\n1,5;1,0;1.234.567;1.234,5e-1;no\n-,5;red;x;+1.234;yes.\n"), uint(70), false, true, true)
+	f.Add([]byte("age;colour;id;gain;sick\n1.5;red;;12.34;no\n1,2,3;red;;1.234.56;no\n"), uint(24), true, true, true)
+	f.Fuzz(func(t *testing.T, content []byte, at uint, drop, header, marks bool) {
 		sch := noHeader
-		if header {
+		switch {
+		case marks:
+			sch = marked
+		case header:
 			sch = s
 		}
 		fuzzRead(t, dir, sch, content, at, drop)

@@ -365,9 +365,16 @@ func (s *synth) writeCSV(w io.Writer) error {
 			return err
 		}
 	}
+	numbers, cells := s.schema.Format.Notation(), make([]string, len(s.cells))
 	for s.next() {
 		s.cells[label] = s.label()
-		if err := out.Write(s.cells); err != nil {
+		copy(cells, s.cells)
+		for i, form := range s.forms {
+			if i == label && s.schema.Classes() == 0 || form.Line != nil && form.Number() {
+				cells[i] = numbers.Write(cells[i])
+			}
+		}
+		if err := out.Write(cells); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ columns:
 		{Name: "id", Type: "unit", Bad: bad("a missing value")},
 		{Name: "a", Type: "numeric", Missing: n(1), AtLeast: n(1), AtMost: n(1), Below: n(1), Above: n(1), Bad: bad("text that is not a number", "a number too large to hold")},
 		{Name: "b", Type: "categorical", Missing: n(2), Unknown: n(2), Bad: bad("a missing value", "a missing value")},
-		{Name: "y", Type: "label", AtLeast: n(1), AtMost: n(1), Below: n(1), Above: n(1), Bad: bad("text that is not a number", "NaN")},
+		{Name: "y", Type: "label", AtLeast: n(1), AtMost: n(1), Below: n(1), Above: n(1), Bad: bad("text that often marks a missing value", "NaN")},
 	}
 	plain, without := mustRead(t, s, content, Options{ByRow: true})
 	for _, workers := range []int{1, 4} {

@@ -41,8 +41,11 @@ var booleanType = columnType{
 	assumes: func(c *Column) string { return "is true or false; " + c.missingWords() },
 }
 
-// truth reads a truth value: 0 is false, 1 true.
+// truth reads a truth value: 0 is false, 1 true, also as 0.0 and 1.0.
 func truth(cell string) (float64, string) {
+	if w, ok := wholeText(cell); ok {
+		cell = w
+	}
 	if len(cell) <= len("false") {
 		switch strings.ToLower(cell) {
 		case "true", "t", "yes", "y", "1":

@@ -72,28 +72,22 @@ func (c *Column) levelForm() *Form {
 }
 
 func (c *Column) levelRule(rule string) Rule {
+	read := levelReader(c.Levels)
 	r, _ := ruleOf(rule, func(text string) (float64, string) {
-		for i, l := range c.Levels {
-			if l == text {
-				return float64(i), ""
-			}
-		}
-		return 0, "" // check refuses it
+		i, _ := read(text) // check refuses other text
+		return i, ""
 	})
 	return r
 }
 
 // levelReader reads the index of a level.
 func levelReader(levels []string) func(cell string) (float64, string) {
-	index := make(map[string]float64, len(levels))
-	for i, l := range levels {
-		index[l] = float64(i)
-	}
+	find := FindText(levels)
 	return func(cell string) (float64, string) {
-		i, ok := index[cell]
+		i, ok := find(cell)
 		if !ok {
 			return 0, "a level that the schema does not list"
 		}
-		return i, ""
+		return float64(i), ""
 	}
 }

@@ -54,10 +54,12 @@ func Fields() []config.Block {
 			config.NewField("trim", "true or false", "false", "CSV only: spaces around a cell are removed"),
 			config.NewField("multiline", "true or false", "false",
 				"CSV only: a cell in quotes may span lines; [what this asserts](#csv-files)"),
-			config.NewField("missing", "list of texts", "`[\"\"]`", "CSV only: cells that mean that there is no value"),
+			config.NewField("missing", "list of texts", "`[\"\"]`", "cells that mean that there is no value, in all formats of the kind csv"),
 			config.NewField("encoding", "text", "`utf-8`, or UTF-16 with a byte order mark",
 				"CSV only: `utf-8`, `utf-16` (without a byte order mark little-endian), `latin-1` or `windows-1252`",
 				"utf-8 utf-16 latin-1 windows-1252"),
+			config.NewField("decimal", "`.` or `,`", "`.`", "CSV only: the mark before decimals; [numbers as 1.234,5](#numbers-in-csv-files)"),
+			config.NewField("thousands", "`,`, `.`, a space, `'` or `_`", "none", "CSV only: the mark between thousands"),
 		}},
 		{Title: "Block `image`", Fields: []config.Field{
 			config.NewField("shape", "list of whole numbers from 1", "required",

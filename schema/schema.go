@@ -139,6 +139,9 @@ type Format struct {
 	Missing   []string `json:"missing,omitempty"`   // CSV: cells that say that there is no value
 	// CSV: "": UTF-8, or UTF-16 with a byte order mark; or one of the encodings above
 	Encoding string `json:"encoding,omitempty"`
+	// CSV: how numbers are written: "": with a point; or ","
+	Decimal   string `json:"decimal,omitempty"`
+	Thousands string `json:"thousands,omitempty"` // CSV: the mark between thousands; "": none
 }
 
 // An Image says what an image of an IDX file is, and how its pixels, bytes from 0
@@ -865,7 +868,8 @@ func (f *Format) check() *config.Error {
 	}
 	switch f.Kind {
 	case KindLIBSVM, KindIDX:
-		if f.Delimiter != "" || f.Encoding != "" || f.Header || f.Trim || f.Multiline || len(f.Missing) > 0 {
+		if f.Delimiter != "" || f.Encoding != "" || f.Decimal+f.Thousands != "" || f.Header || f.Trim ||
+			f.Multiline || len(f.Missing) > 0 {
 			return bad("kind", "csv settings for "+f.Kind, "kind and comment alone")
 		}
 		if f.Kind == KindIDX && f.Comment != "" {
@@ -893,6 +897,9 @@ func (f *Format) checkCSV() *config.Error {
 	}
 	if f.Trim && unicode.IsSpace(r) {
 		return bad("trim", "true with a delimiter that is a space", "trim: false, or another delimiter")
+	}
+	if e := f.checkNotation(); e != nil {
+		return e
 	}
 	for i, m := range f.Missing {
 		if m != "" && !config.PlainText(m) || f.Trim && strings.TrimSpace(m) != m {

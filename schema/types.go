@@ -128,6 +128,9 @@ func (f *Form) Reader() func(cell string) (v float64, fault string) {
 	return f.reader()
 }
 
+// Number says whether a cell is a number as the file writes it.
+func (f *Form) Number() bool { return f.reader == nil && f.Words == 0 }
+
 // Allowed says what a cell of the column may be, for errors.
 func (f *Form) Allowed() string { return f.allowed }
 

@@ -93,6 +93,8 @@ type format struct {
 	Multiline bool     `yaml:"multiline"`
 	Missing   []string `yaml:"missing,list"`
 	Encoding  string   `yaml:"encoding"`
+	Decimal   string   `yaml:"decimal"`
+	Thousands string   `yaml:"thousands"`
 }
 
 type image struct {
@@ -318,15 +320,22 @@ func (r *reader) format() Format {
 	f := &r.f.Format
 	f.Kind = or(r, "format.kind", f.Kind, KindCSV)
 	if f.Kind != KindCSV {
-		r.only("csv", "format.", "delimiter", "header", "trim", "multiline", "missing", "encoding")
+		r.only("csv", "format.", "delimiter", "header", "trim", "multiline", "missing", "encoding", "decimal", "thousands")
 		return Format{Kind: f.Kind, Comment: f.Comment}
 	}
 	if f.Encoding == "utf-8" {
 		f.Encoding = "" // so that the JSON is that of a schema without the field
 	}
+	if f.Decimal == "." {
+		f.Decimal = "" // likewise
+	}
+	if r.doc.Has("format.thousands") && f.Thousands == "" {
+		r.fail("format.thousands", `""`, thousandsAllowed+", or no thousands")
+	}
 	return Format{Kind: f.Kind, Comment: f.Comment, Encoding: f.Encoding, Trim: f.Trim, Multiline: f.Multiline,
 		Delimiter: or(r, "format.delimiter", f.Delimiter, ","),
-		Header:    or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""})}
+		Header:    or(r, "format.header", f.Header, true), Missing: or(r, "format.missing", f.Missing, []string{""}),
+		Decimal: f.Decimal, Thousands: f.Thousands}
 }
 
 func (r *reader) column(n config.Node, path string) Column {

@@ -365,3 +365,70 @@ func checkBytes(t *testing.T, e example) {
 		}
 	}
 }
+
+// TestNotations: a CSV file with other marks in its numbers is the table that it is without them, in its rows and in the hashes by which
+// the gate knows a copy; a file that a schema makes up is read under it.
+func TestNotations(t *testing.T) {
+	csv := examples["a CSV file"]
+	for _, n := range []int{csv.few, csv.many} {
+		plain, content, _, err := csv.load(t, t.Context(), csv.write(t, t.TempDir(), n), data.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			format string
+			marks  *strings.Replacer
+		}{
+			{`delimiter: ";", decimal: ","`, strings.NewReplacer(".", ",")},
+			{`delimiter: ";", decimal: ",", thousands: "."`, strings.NewReplacer(".", ",", "\x00", ".")},
+			{`delimiter: ";", thousands: ",", trim: true`, strings.NewReplacer("\x00", ",")},
+			{`thousands: " "`, strings.NewReplacer("\x00", "\u202f")},
+		} {
+			delimiter := ","
+			if strings.Contains(c.format, ";") {
+				delimiter = ";"
+			}
+			rows := [][]string{exampleColumns}
+			for _, row := range exampleRows(n) {
+				for j, cell := range row {
+					if j == 4 { // the label is text with a dot
+						continue
+					}
+					whole, _, _ := strings.Cut(cell, ".")
+					if strings.Contains(c.format, "thousands") && len(whole) == 4 && strings.Trim(whole, "0123456789") == "" {
+						cell = cell[:1] + "\x00" + cell[1:]
+					}
+					row[j] = c.marks.Replace(cell)
+				}
+				rows = append(rows, row)
+			}
+			var b strings.Builder
+			for _, row := range rows {
+				b.WriteString(strings.Join(row, delimiter) + "\n")
+			}
+			tab, got, _, err := csv.load(t, t.Context(), put(t, t.TempDir(), "t.csv", b.String()), data.Options{}, "format: {", "format: {"+c.format+", ")
+			if err != nil {
+				t.Fatalf("%s: %v", c.format, err)
+			}
+			if !reflect.DeepEqual(plain.Blocks, tab.Blocks) {
+				t.Errorf("%s: the table differs in %s", c.format, firstDifference(plain.Blocks, tab.Blocks))
+			}
+			if !slices.Equal(content.Rows, got.Rows) {
+				t.Errorf("%s: the gate does not know the rows", c.format)
+			}
+			s := parse(t, strings.Replace(strings.Replace(csv.schema, "rows: 100\n", "rows: 20000\n", 1), "format: {", "format: {"+c.format+", ", 1))
+			s.Column("age").Bounds.Max = 0.5
+			var synthetic strings.Builder
+			if _, err := data.Synth(s, 500, 1, &synthetic); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(c.format, "decimal") && !strings.Contains(synthetic.String(), ",") {
+				t.Errorf("%s: no synthetic number has a comma", c.format)
+			}
+			made, _, stats, err := csv.load(t, t.Context(), put(t, t.TempDir(), "t.csv", synthetic.String()), data.Options{}, "format: {", "format: {"+c.format+", ")
+			if err != nil || made.Rows() != 500 || stats.Dropped > 0 {
+				t.Errorf("%s: a synthetic table gives %+v, %v", c.format, stats, err)
+			}
+		}
+	}
+}

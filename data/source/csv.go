@@ -48,6 +48,7 @@ func openCSV(_ context.Context, in *data.Input) (data.Pieces, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.Text()
 	c := &csvRows{lines: text, format: &in.Schema.Format, width: len(in.Schema.Columns), label: -1}
 	if c.probe.of = c; c.format.Multiline {
 		text.whole = c.whole

@@ -229,7 +229,8 @@ func tableSchema() jsonSchema {
 		types = append(types, c.Name)
 		columns = append(columns, jsonSchema{"if": jsonSchema{"properties": jsonSchema{"type": jsonSchema{"const": c.Name}}}, "then": object(blocks["Columns of type `"+c.Name+"`"], true, nil)})
 	}
-	column := jsonSchema{"type": "object", "properties": jsonSchema{"type": jsonSchema{"enum": types}}, "required": []string{"name", "type"}, "allOf": columns}
+	column := jsonSchema{"type": "object", "properties": jsonSchema{"type": jsonSchema{"enum": types}}, "required": []string{"type"},
+		"anyOf": []jsonSchema{{"required": []string{"name"}}, {"required": []string{"names"}}}, "allOf": columns}
 	return head(object(blocks["Top level of the schema"], true, jsonSchema{
 		"unit": []jsonSchema{object(blocks["Block `unit`"], true, nil), {"const": "record"}}, "format": []jsonSchema{object(blocks["Block `format`"], true, nil)},
 		"image": []jsonSchema{object(blocks["Block `image`"], true, nil)}, "columns": []jsonSchema{{"type": "array", "items": column}},

@@ -76,9 +76,15 @@ func Fields() []config.Block {
 		if t.name == TypeIgnore {
 			name += "; may be empty"
 		}
-		blocks = append(blocks, config.Block{Title: "Columns of type `" + t.name + "`", Fields: append([]config.Field{
-			config.NewField("name", "text", "required", name),
-			config.NewField("type", "text", "required", "`"+t.name+"`: "+t.about, t.name)}, t.fields...)})
+		fields := []config.Field{config.NewField("name", "text", "required", name),
+			config.NewField("type", "text", "required", "`"+t.name+"`: "+t.about, t.name)}
+		if t.ranges() {
+			fields[0] = config.NewField("name", "text", "required, or `names`", name)
+			fields = append(fields, config.NewField("names", "text", "none",
+				"instead of `name`: several columns alike, as `gene_1..gene_2309` ([ranges of names](#ranges-of-names))"))
+		}
+		blocks = append(blocks,
+			config.Block{Title: "Columns of type `" + t.name + "`", Fields: append(fields, t.fields...)})
 	}
 	return blocks
 }

@@ -55,6 +55,9 @@ func HasField(columnType, field string) bool {
 	return t != nil && t.field(field) != nil
 }
 
+// ranges says whether an entry may be several columns of the type.
+func (t *columnType) ranges() bool { return t.name != TypeLabel && t.name != TypeUnit }
+
 // field is the field of that name, nil for none.
 func (t *columnType) field(name string) *config.Field {
 	if i := slices.IndexFunc(t.fields, func(f config.Field) bool { return f.Name == name }); i >= 0 {

@@ -47,10 +47,12 @@ func parse(name string, src []byte, open bool) (*Schema, error) {
 	}
 	s := r.schema()
 	for _, e := range s.faults() {
+		e.Field = r.inFile(e.Field)
 		r.add(e.Field, doc.Locate(e))
 	}
 	if len(r.errs) == 0 {
 		if e := s.checkWhole(); e != nil {
+			e.Field = r.inFile(e.Field)
 			r.add(e.Field, doc.Locate(e))
 		}
 	}
@@ -106,6 +108,7 @@ type image struct {
 
 type column struct {
 	Name      string      `yaml:"name"`
+	Names     string      `yaml:"names"`
 	Type      string      `yaml:"type"`
 	Min       config.Node `yaml:"min"` // a number, or a date
 	Max       config.Node `yaml:"max"`
@@ -133,7 +136,9 @@ type reader struct {
 	open bool // numeric columns may have unknown bounds
 	f    file
 	errs config.Errors
-	has  map[string]bool // columns and fields with an error
+	// of each column of the schema: its entry in the file's list
+	entries []int
+	has     map[string]bool // columns and fields with an error
 }
 
 func (r *reader) fail(path, found, allowed string) {
@@ -218,7 +223,9 @@ func (r *reader) schema() *Schema {
 	}
 	r.need("columns", "a list with the columns of the table, a label among them")
 	for i := range f.Columns {
-		s.Columns = append(s.Columns, r.column(f.Columns[i], fmt.Sprintf("columns[%d]", i)))
+		for _, c := range r.columns(f.Columns[i], fmt.Sprintf("columns[%d]", i)) {
+			s.Columns, r.entries = append(s.Columns, c), append(r.entries, i)
+		}
 	}
 	pairs, err := PairsOf(f.Pairs)
 	if err != nil {
@@ -345,6 +352,9 @@ func (r *reader) column(n config.Node, path string) Column {
 		for _, f := range t.fields {
 			fields = append(fields, f.Name)
 		}
+		if t.ranges() {
+			fields = append(fields, "names")
+		}
 		for _, name := range names {
 			if !slices.Contains(fields, name) {
 				r.add(path, r.doc.Unknown(path, name, fields))
@@ -357,7 +367,9 @@ func (r *reader) column(n config.Node, path string) Column {
 		r.add(path, err)
 		return Column{}
 	}
-	r.need(path+".name", "the name of the column")
+	if !r.doc.Has(path + ".names") {
+		r.need(path+".name", "the name of the column")
+	}
 	r.need(path+".type", TypeNames())
 	c := Column{Name: f.Name, Type: f.Type, Levels: f.Levels, Classes: f.Classes, Dimension: f.Dimension, Scale: f.Scale,
 		Strip: f.Strip, Source: f.Source}

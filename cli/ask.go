@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,25 @@ type questions struct {
 	lines    <-chan string
 	w        io.Writer
 	terminal bool
+	given    []string // lines that were taken as answers in this part
+	again    []string // lines to take once more, without asking: after one step back, or of an earlier session
+}
+
+// back is the answer that goes one question back.
+const back = "<"
+
+var errBack = errors.New("one question back")
+
+// part asks some questions, from which a person can go back to earlier ones of the same part: then ask begins once more
+// and takes the answers before. It must not write anything, and give the same questions for the same answers.
+func (q *questions) part(again []string, ask func() error) error {
+	q.given, q.again = nil, again
+	for {
+		if err := ask(); !errors.Is(err, errBack) {
+			return err
+		}
+		q.given, q.again = nil, q.given[:len(q.given)-1]
+	}
 }
 
 func newQuestions(c *cobra.Command) *questions {
@@ -39,17 +59,30 @@ func newQuestions(c *cobra.Command) *questions {
 		}
 	}()
 	file, ok := in.(*os.File)
-	return &questions{c.Context(), lines, c.ErrOrStderr(), ok && term.IsTerminal(int(file.Fd()))}
+	return &questions{ctx: c.Context(), lines: lines, w: c.ErrOrStderr(), terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
 var errAnswersEnd = errors.New("the answers end")
 
 // say explains.
-func (q *questions) say(format string, args ...any) { fmt.Fprintf(q.w, format+"\n", args...) }
+func (q *questions) say(format string, args ...any) {
+	if len(q.again) == 0 {
+		fmt.Fprintf(q.w, format+"\n", args...)
+	}
+}
 
 // ask asks until check takes the answer. An empty answer stands for otherwise.
 func (q *questions) ask(question, otherwise string, check func(answer string) error) (string, error) {
 	for {
+		if len(q.again) > 0 {
+			line := q.again[0]
+			q.again = q.again[1:]
+			if answer := cmp.Or(strings.TrimSpace(line), otherwise); check(answer) == nil {
+				q.given = append(q.given, line)
+				return answer, nil
+			}
+			q.again = nil
+		}
 		fmt.Fprint(q.w, question)
 		if otherwise != "" {
 			fmt.Fprintf(q.w, " [%s]", otherwise)
@@ -71,12 +104,17 @@ func (q *questions) ask(question, otherwise string, check func(answer string) er
 		case !more:
 			return "", usageError("%w before %q", errAnswersEnd, question)
 		}
-		answer := strings.TrimSpace(line)
-		if answer == "" {
-			answer = otherwise
+		if strings.TrimSpace(line) == back {
+			if len(q.given) > 0 {
+				return "", errBack
+			}
+			q.say("  this is the first question of this part; there is none to go back to")
+			continue
 		}
+		answer := cmp.Or(strings.TrimSpace(line), otherwise)
 		err := check(answer)
 		if err == nil {
+			q.given = append(q.given, strings.TrimRight(line, "\r\n"))
 			return answer, nil
 		}
 		if !q.terminal {
@@ -88,24 +126,28 @@ func (q *questions) ask(question, otherwise string, check func(answer string) er
 
 // choose asks for one of the names; the beginning of one is enough where no other begins so.
 func (q *questions) choose(question, otherwise string, names ...string) (chosen string, err error) {
-	_, err = q.ask(question, otherwise, func(answer string) error {
-		var begin []string
-		for _, name := range names {
-			if name == answer {
-				begin = []string{name}
-				break
-			}
-			if answer != "" && strings.HasPrefix(name, answer) {
-				begin = append(begin, name)
-			}
-		}
-		if len(begin) != 1 {
-			return allowed(answer, strings.Join(names, ", "))
-		}
-		chosen = begin[0]
-		return nil
+	_, err = q.ask(question, otherwise, func(answer string) (err error) {
+		chosen, err = oneOf(answer, names)
+		return err
 	})
 	return chosen, err
+}
+
+// oneOf is the name that an answer is or begins.
+func oneOf(answer string, names []string) (string, error) {
+	var begin []string
+	for _, name := range names {
+		if name == answer {
+			return name, nil
+		}
+		if answer != "" && strings.HasPrefix(name, answer) {
+			begin = append(begin, name)
+		}
+	}
+	if len(begin) != 1 {
+		return "", allowed(answer, strings.Join(names, ", "))
+	}
+	return begin[0], nil
 }
 
 // column asks for a column by its name or its number in the list, from 1.

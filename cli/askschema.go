@@ -5,6 +5,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +20,41 @@ import (
 const rest = "rest"
 
 // askSchema asks for all that a schema of the table at path needs, and returns its text. What it shows and offers comes
-// from the header and the types that the file declares, never from rows.
-func askSchema(ctx context.Context, q *questions, path, delimiter string) ([]byte, error) {
+// from the header and the types that the file declares, never from rows. If the answers end, or a piped one is wrong,
+// those before it stay in a draft, which resume goes on from.
+func askSchema(ctx context.Context, q *questions, path, delimiter string, resume bool, command string) ([]byte, error) {
 	o, err := access.OutlineOf(ctx, path, delimiter)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := draft(q, path, o, resume)
 	if err != nil {
 		return nil, err
 	}
 	q.say(`Answer from what you know of the data (a codebook, a form, the law), never from its rows:
 all of a schema is public. Enter takes what stands in brackets; where nothing does, an
-answer is needed. Ctrl-D or Ctrl-C ends without writing anything.
-`)
+answer is needed. %s goes one question back. Ctrl-D keeps the answers for the next time;
+Ctrl-C ends without writing anything.
+`, back)
+	var text []byte
+	err = q.part(earlier, func() (err error) {
+		text, err = askAll(q, o)
+		return err
+	})
+	if err != nil {
+		return nil, keepDraft(q, path, o, command, err)
+	}
+	return text, nil
+}
+
+// askAll asks the questions about a table.
+func askAll(q *questions, o *access.Outline) (text []byte, err error) {
 	a := &access.Answers{Rows: 1, UnitRows: 1} // until they are known
 	if a.Dataset, err = q.name("dataset: the name that the privacy budget of these people goes by, the same forever",
 		o.Name); err != nil {
+		return nil, err
+	}
+	if err := askFormat(q, o, a); err != nil {
 		return nil, err
 	}
 	for {
@@ -64,12 +88,80 @@ answer is needed. Ctrl-D or Ctrl-C ends without writing anything.
 	return b, err
 }
 
+// notations are the ways to write one thousand and a half, and the fields of the block format that say so.
+var notations = [][2]string{{"1000.5", ""}, {"1000,5", `decimal: ","`}, {"1,000.5", `thousands: ","`},
+	{"1.000,5", `decimal: ",", thousands: "."`}, {"1 000,5", `decimal: ",", thousands: " "`},
+	{"1 000.5", `thousands: " "`}, {"1'000.5", `thousands: "'"`}}
+
+// askFormat asks how the cells of a table of named columns are written. A header with semicolons often stands above
+// numbers with decimal commas, so there is no default then.
+func askFormat(q *questions, o *access.Outline, a *access.Answers) (err error) {
+	if !o.Named() {
+		return nil
+	}
+	if d := o.Delimiter; d != "" && d != "," {
+		var texts []string
+		for _, n := range notations {
+			texts = append(texts, n[0])
+		}
+		otherwise := texts[0]
+		if d == ";" {
+			otherwise = ""
+		}
+		if _, err := q.ask("numbers: how the file writes one thousand and a half: "+strings.Join(texts, "   "), otherwise,
+			func(answer string) error {
+				i := slices.Index(texts, answer)
+				if i < 0 {
+					return allowed(answer, "one of "+strings.Join(texts, "   "))
+				}
+				a.Notation = notations[i][1]
+				return nil
+			}); err != nil {
+			return err
+		}
+	}
+	_, err = q.ask("missing: marks of a missing value beside the empty cell, as NA, ?, with commas between [nothing]", "",
+		func(answer string) error {
+			if a.Missing = nil; answer == "" {
+				return nil
+			}
+			r := csv.NewReader(strings.NewReader(answer))
+			r.TrimLeadingSpace = true
+			marks, err := r.Read()
+			if err != nil {
+				return allowed(answer, "text with commas between")
+			}
+			a.Missing = []string{""}
+			for _, m := range marks {
+				if m = strings.TrimSpace(m); m != "" && !slices.Contains(a.Missing, m) {
+					a.Missing = append(a.Missing, m)
+				}
+			}
+			return nil
+		})
+	return err
+}
+
+// A columnLine has what follows the name of a column in its line of a schema.
+type columnLine struct {
+	name, rest string
+	alike      bool // one answer was for several columns
+}
+
+// listed is the most columns that are listed.
+const listed = 200
+
 // askColumns asks for the label, and then for each column.
 func askColumns(q *questions, o *access.Outline, a *access.Answers) error {
 	var names []string
 	for i, c := range o.Columns {
 		names = append(names, c.Name)
-		q.say("%4d  %s", i+1, strings.TrimRight(fmt.Sprintf("%-24s %s", c.Name, c.Type), " "))
+		switch {
+		case i < listed-1 || i == len(o.Columns)-1 || len(o.Columns) <= listed:
+			q.say("%4d  %s", i+1, strings.TrimRight(fmt.Sprintf("%-24s %s", c.Name, c.Type), " "))
+		case i == listed-1:
+			q.say("   …  %d more", len(o.Columns)-listed)
+		}
 	}
 	label := 0
 	if len(names) > 1 {
@@ -91,39 +183,147 @@ func askColumns(q *questions, o *access.Outline, a *access.Answers) error {
 		}
 	}
 	if len(names) > 1 {
-		q.say("  %-12s %s", rest, "ignore this column and all that follow")
+		q.say("  %-12s %s\nFor several columns: next 80 numeric 0 to 10, next 3 categorical low, high, rest ignore", rest,
+			"ignore this column and all that follow")
 	}
-	left := false // the rest is ignored
+	var all []columnLine
+	var alike many // columns that are still to come
 	for i, c := range o.Columns {
 		kind := schema.TypeIgnore
-		if i == label || c.Name != "" && !left {
+		asked := c.Name != "" && alike.left == 0
+		if i == label || asked {
 			q.say("")
 		}
 		switch {
 		case i == label:
 			kind = schema.TypeLabel
-		case c.Name != "" && !left:
+		case asked:
 			list := slices.DeleteFunc(slices.Clone(offered), func(t string) bool { return t == schema.TypeUnit && a.Unit != "" })
 			var err error
-			if kind, err = q.choose(c.Name+": type", declared(c.Type, list), append(list, rest)...); err != nil {
+			if kind, alike, err = q.kind(c.Name+": type", declared(c.Type, list), append(list, rest)); err != nil {
 				return err
 			}
-			if left = kind == rest; left {
-				kind = schema.TypeIgnore
-			}
+		}
+		if i != label && c.Name != "" && alike.left > 0 {
+			alike.left--
+			all = append(all, columnLine{c.Name, alike.fields, true})
+			continue
 		}
 		line, err := askColumn(q, c.Name, types[kind])
 		if err != nil {
 			return err
 		}
-		a.Columns = append(a.Columns, line)
+		all = append(all, columnLine{c.Name, line, false})
 		if kind == schema.TypeUnit {
 			if a.Unit, err = q.name(c.Name+": whom it identifies, in one word, as patient", ""); err != nil {
 				return err
 			}
 		}
 	}
+	a.Columns = lines(all)
 	return nil
+}
+
+// lines are the lines of a schema: one for several columns if one answer was for them and their names are a range.
+func lines(all []columnLine) (lines []string) {
+	for len(all) > 0 {
+		n := 1
+		for all[0].alike && n < len(all) && all[n].alike && all[n].rest == all[0].rest {
+			n++
+		}
+		var names []string
+		for _, c := range all[:n] {
+			names = append(names, c.name)
+		}
+		if text, ok := schema.RangeOf(names); ok {
+			lines = append(lines, "{names: "+schema.Text(text)+all[0].rest)
+		} else {
+			for _, name := range names {
+				lines = append(lines, "{name: "+schema.Text(name)+all[0].rest)
+			}
+		}
+		all = all[n:]
+	}
+	return lines
+}
+
+// many is an answer for several columns.
+type many struct {
+	left   int    // how many are still to come
+	fields string // what follows their names in a line of a schema
+}
+
+var manyColumns = regexp.MustCompile(`^(?:next +(\d+)|rest)[: ] *([a-z]+)(?: +(.*))?$`)
+
+// kind asks for the type of a column, which may be one for several columns: next 80 numeric 0 to 10.
+func (q *questions) kind(question, otherwise string, names []string) (kind string, alike many, err error) {
+	_, err = q.ask(question, otherwise, func(answer string) (err error) {
+		alike = many{}
+		if m := manyColumns.FindStringSubmatch(answer); m != nil {
+			alike.left = math.MaxInt
+			if m[1] != "" {
+				if alike.left, err = strconv.Atoi(m[1]); err != nil || alike.left < 1 {
+					return allowed(answer, "how many columns, from 1, as in next 80 numeric 0 to 10")
+				}
+			}
+			if !slices.Contains(names, m[2]) || m[2] == schema.TypeUnit || m[2] == rest {
+				return allowed(m[2], "a type that several columns can have, as in next 80 numeric 0 to 10")
+			}
+			alike.fields, err = manyFields(m[2], m[3])
+			return err
+		}
+		if kind, err = oneOf(answer, names); kind == rest {
+			kind, alike = schema.TypeIgnore, many{math.MaxInt, ", type: " + schema.TypeIgnore + "}"}
+		}
+		return err
+	})
+	return kind, alike, err
+}
+
+// manyFields is what follows a name in a line of a schema for a type and the rest of an answer: bounds, levels, the
+// dimension of text, and what a missing value counts as.
+func manyFields(kind, text string) (string, error) {
+	fields, wanted := ", type: "+kind, "nothing after "+kind
+	text, missing, _ := strings.Cut(text, "; missing ")
+	var err error
+	add := func(field, value string, list bool) {
+		var v string
+		if v, err = fieldValue(strings.TrimSpace(value), list); err == nil {
+			fields += ", " + field + ": " + v
+		}
+	}
+	lo, hi, bounds := strings.Cut(text, " to ")
+	ok := text == ""
+	switch kind {
+	case schema.TypeNumeric, schema.TypeDate:
+		wanted = "both bounds, as in " + kind + " 0 to 10"
+		if ok = bounds; ok {
+			if add("min", lo, false); err == nil {
+				add("max", hi, false)
+			}
+		}
+	case schema.TypeText:
+		wanted = "the number of features, as in text 512"
+		if ok = text != ""; ok {
+			add("dimension", text, false)
+		}
+	case schema.TypeCategorical, schema.TypeOrdinal:
+		wanted = "the levels with commas between, as in " + kind + " low, high"
+		if ok = text != ""; ok {
+			add("levels", text, true)
+		}
+	}
+	if !ok {
+		return "", allowed(text, wanted)
+	}
+	if missing != "" && err == nil {
+		add("missing", missing, false)
+	}
+	if err != nil {
+		return "", err
+	}
+	fields += "}"
+	return fields, wrongField(`{name: "x"`+fields, kind, "")
 }
 
 // declared is the type of column that goes with a type that the file declares, if it is among those offered.
@@ -143,10 +343,11 @@ func declared(fileType string, offered []string) string {
 	return ""
 }
 
-// askColumn asks for the fields of a column of that type and returns its line in the schema.
+// askColumn asks for the fields of a column of that type and returns what follows its name in a line of the schema.
 func askColumn(q *questions, name string, t schema.ColumnType) (string, error) {
 	for {
-		line := "{name: " + schema.Text(name) + ", type: " + t.Name
+		const named = `{name: "x"`
+		line := ", type: " + t.Name
 		for asks := t.Asks; len(asks) > 0; {
 			ask := asks[0]
 			asks = asks[1:]
@@ -169,7 +370,7 @@ func askColumn(q *questions, name string, t schema.ColumnType) (string, error) {
 					return err
 				}
 				added = ", " + ask.Field + ": " + value
-				return wrongField(line+added+"}", t.Name, ask.Field)
+				return wrongField(named+line+added+"}", t.Name, ask.Field)
 			})
 			if err != nil {
 				return "", err
@@ -177,7 +378,7 @@ func askColumn(q *questions, name string, t schema.ColumnType) (string, error) {
 			line += added
 		}
 		line += "}"
-		err := wrongField(line, t.Name, "")
+		err := wrongField(named+line, t.Name, "")
 		if err == nil {
 			return line, nil
 		}

@@ -26,6 +26,7 @@ import (
 
 func initCommand() *cobra.Command {
 	var ledger, delimiter string
+	var resume bool
 	c := &cobra.Command{
 		Use:   "init [table]",
 		Short: "Ask for what a first run needs: schema, spec, plan",
@@ -34,11 +35,15 @@ that is there, then for ε, δ, the neighboring relation and the model. It write
 schema and the spec, shows the plan, and offers to train. It overwrites no file, and
 reads no row before you say yes to the last question.
 
+The answer < goes one question back. "next 80 numeric 0 to 10" answers for 80 columns.
+Ctrl-D keeps the answers about the table in a draft, which the next init offers to
+continue; so does a wrong answer that does not come from a terminal (--continue).
+
 After each step it prints the command that does the same without questions.`,
 		Example: "  sotto init visits.csv",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			w := &walk{questions: newQuestions(c), delimiter: delimiter}
+			w := &walk{questions: newQuestions(c), delimiter: delimiter, resume: resume}
 			if len(args) > 0 {
 				w.table = args[0]
 			}
@@ -61,6 +66,7 @@ After each step it prints the command that does the same without questions.`,
 	c.Flags().StringVar(&delimiter, "delimiter", "",
 		"delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	c.Flags().StringVar(&ledger, "ledger", "", ledgerUsage)
+	c.Flags().BoolVar(&resume, "continue", false, continueUsage)
 	return c
 }
 
@@ -68,6 +74,7 @@ After each step it prints the command that does the same without questions.`,
 type walk struct {
 	*questions
 	table, delimiter string
+	resume           bool   // go on from the answers that an earlier walk kept
 	written          string // the schema, once this walk has written it
 	schemaFile       string
 	schema           *schema.Schema
@@ -95,7 +102,7 @@ func (w *walk) prepare(c *cobra.Command) (spec string, err error) {
 	}
 	var job *run.Job
 	for {
-		if err := w.promise(); err != nil {
+		if err := w.part(nil, w.promise); err != nil {
 			return "", err
 		}
 		if job, err = w.job(); err == nil {
@@ -143,14 +150,8 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 // describe takes the schema that is there, or asks for one and writes it. It sets none where bounds are unknown: those
 // have to be estimated first.
 func (w *walk) describe(ctx context.Context) error {
-	base := filepath.Base(data.Uncompressed(w.table))
-	if data.IsDatabase(w.table) {
-		_, query, _ := strings.Cut(w.table, "?")
-		q, _ := url.ParseQuery(query)
-		base = q.Get("table")
-	}
 	_, err := w.ask("schema: the public description of the table; a file that is there, or one to write",
-		strings.TrimSuffix(base, filepath.Ext(base))+".yaml", func(answer string) error {
+		schemaBase(w.table)+".yaml", func(answer string) error {
 			w.schemaFile = answer
 			return inThisDirectory(answer)
 		})
@@ -160,10 +161,13 @@ func (w *walk) describe(ctx context.Context) error {
 	b, err := readfile.All(w.schemaFile, schema.MaxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if b, err = askSchema(ctx, w.questions, w.table, w.delimiter); err != nil {
+		if b, err = askSchema(ctx, w.questions, w.table, w.delimiter, w.resume, "sotto init"); err != nil {
 			return err
 		}
 		if err := create(w.schemaFile, b); err != nil {
+			return err
+		}
+		if err := removeDraft(w.table); err != nil {
 			return err
 		}
 		w.written = w.schemaFile
@@ -187,6 +191,17 @@ func (w *walk) describe(ctx context.Context) error {
 	}
 	w.schema = s
 	return nil
+}
+
+// schemaBase is the name of a table without directories and extensions, as for files about it.
+func schemaBase(table string) string {
+	base := filepath.Base(data.Uncompressed(table))
+	if data.IsDatabase(table) {
+		_, query, _ := strings.Cut(table, "?")
+		q, _ := url.ParseQuery(query)
+		base = q.Get("table")
+	}
+	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
 // promise asks for the guarantee and the model.

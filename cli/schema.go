@@ -27,7 +27,7 @@ import (
 func schemaCommand() *cobra.Command {
 	c := &cobra.Command{Use: "schema", Short: "Public descriptions of tables"}
 	var delimiter, outPath string
-	var asks bool
+	var asks, resume bool
 	init := &cobra.Command{
 		Use:   "init FILE",
 		Short: "Write a schema skeleton from a table's header",
@@ -44,22 +44,29 @@ writes a schema that is complete. Answers may come from a file or a pipe, too.`,
 				return usageError("--out: %s exists; give a new file, as a schema that somebody filled in is not overwritten",
 					outPath)
 			}
+			if resume && !asks {
+				return usageError("--continue goes on with answers; give --ask, too")
+			}
 			var b []byte
 			var err error
 			if asks {
-				b, err = askSchema(c.Context(), newQuestions(c), args[0], delimiter)
+				b, err = askSchema(c.Context(), newQuestions(c), args[0], delimiter, resume, "sotto schema init --ask")
 			} else {
 				b, err = access.Skeleton(c.Context(), args[0], delimiter)
 			}
 			if err != nil {
 				return err
 			}
-			return newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
+			if err := newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
 				_, err := w.Write(b)
 				return err
-			})
+			}); err != nil || !asks {
+				return err
+			}
+			return removeDraft(args[0])
 		},
 	}
+	init.Flags().BoolVar(&resume, "continue", false, continueUsage)
 	init.Flags().StringVar(&delimiter, "delimiter", "",
 		"delimiter of the file (default: the most frequent of , ; tab | in the header)")
 	init.Flags().StringVar(&outPath, "out", "", "file to write (default: standard output)")

@@ -15,7 +15,7 @@ var labelType = columnType{
 	about: "what is to be predicted",
 	asks: []Question{
 		{Field: "classes", Word: "number", Means: "it is a number within bounds",
-			Then: []Question{{Field: "min"}, {Field: "max"}, {Field: "source"}}},
+			Then: []Question{{Field: "min"}, {Field: "max"}, {Field: "scale"}, {Field: "source"}}},
 		{Field: "source"},
 	},
 	fields: []config.Field{

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,18 @@ const namesAllowed = "the first and the last name of columns that one number tel
 
 var numberInName = regexp.MustCompile(`[0-9]+`)
 
-// namesOf are the names of a range: gene_1..gene_3 is gene_1, gene_2 and gene_3, and x01..x10 keeps its two digits. fault
-// says what is wrong with other text.
+// RangeOf is the range that names are, in this order; ok is false if they are none.
+func RangeOf(names []string) (text string, ok bool) {
+	if len(names) < 2 {
+		return "", false
+	}
+	text = names[0] + ".." + names[len(names)-1]
+	same, fault := namesOf(text)
+	return text, fault == "" && slices.Equal(same, names)
+}
+
+// namesOf are the names of a range: gene_1..gene_3 is gene_1, gene_2 and gene_3, and x01..x10 keeps its two digits.
+// fault says what is wrong with other text.
 func namesOf(text string) (names []string, fault string) {
 	first, last, ok := strings.Cut(text, "..")
 	if !ok || strings.Contains(last, "..") {

@@ -10,6 +10,11 @@ import (
 )
 
 func TestNames(t *testing.T) {
+	for _, names := range [][]string{nil, {"a1"}, {"a1", "a3"}, {"a1", "b", "a3"}, {"a", "b"}, {"a2", "a1"}} {
+		if text, ok := RangeOf(names); ok {
+			t.Errorf("%q are the range %q", names, text)
+		}
+	}
 	for text, want := range map[string]string{
 		"gene_1..gene_3":               "gene_1 gene_2 gene_3",
 		"x08..x11":                     "x08 x09 x10 x11",
@@ -34,6 +39,9 @@ func TestNames(t *testing.T) {
 		names, fault := namesOf(text)
 		if why, bad := strings.CutPrefix(want, "!"); bad != (fault != "") || bad && !strings.Contains(fault, why) || !bad && strings.Join(names, " ") != want {
 			t.Errorf("%q gives %.80q, %q; want %s", text, names, fault, want)
+		}
+		if again, ok := RangeOf(names); ok && again != text || !ok && fault == "" {
+			t.Errorf("the names of %q are the range %q, %t", text, again, ok)
 		}
 	}
 }

@@ -23,8 +23,10 @@ import (
 type Outline struct {
 	Name    string           // of the file, without directories and extensions
 	Columns []data.FieldName // with the types that the file declares, if it does; of images, the label alone
-	format  string           // the schema's block format
-	shape   []int            // of images
+	// of a CSV file, "" for others
+	Delimiter string
+	kind      string // what the schema's block format begins with
+	shape     []int  // of images
 }
 
 // Answers are what a person says about a table, for [Outline.Schema].
@@ -34,6 +36,8 @@ type Answers struct {
 	UnitRows int    // the most rows of one unit
 	Rows     int    // nominal number of units
 	Columns  []string
+	Notation string   // fields of the block format that say how numbers are written; "": with a point
+	Missing  []string // marks of missing values, the empty cell among them; nil: that alone
 }
 
 // Skeleton returns a schema for the table at path that leaves open what a person must decide: types, bounds, levels,
@@ -55,7 +59,7 @@ func (o *Outline) skeleton() []byte {
 dataset: ` + schema.Text(o.Name) + datasetComment + `
 rows: # a person must fill this in: the nominal number of rows, about as many as there are
 `)
-	o.writeFormat(&b)
+	o.writeFormat(&b, &Answers{})
 	if o.shape != nil {
 		b.WriteString(`
 columns:
@@ -97,7 +101,7 @@ dataset: ` + schema.Text(a.Dataset) + datasetComment + "\n")
 		count = "units"
 	}
 	fmt.Fprintf(&b, "%s: %d # nominal: about as many as there are\n", count, a.Rows)
-	o.writeFormat(&b)
+	o.writeFormat(&b, a)
 	b.WriteString("\ncolumns:\n")
 	for _, c := range a.Columns {
 		b.WriteString("  - " + c + "\n")
@@ -106,8 +110,34 @@ dataset: ` + schema.Text(a.Dataset) + datasetComment + "\n")
 }
 
 // writeFormat writes how the file is written, and how rows are held to the norm bound.
-func (o *Outline) writeFormat(b *strings.Builder) {
-	b.WriteString("format:" + o.format)
+func (o *Outline) writeFormat(b *strings.Builder, a *Answers) {
+	fields := []string{"kind: " + o.kind}
+	if o.Delimiter != "" {
+		fields = append(fields, "delimiter: "+schema.Text(o.Delimiter))
+	}
+	if a.Notation != "" {
+		fields = append(fields, a.Notation)
+	}
+	if a.Missing != nil {
+		var marks []string
+		for _, m := range a.Missing {
+			marks = append(marks, schema.Text(m))
+		}
+		fields = append(fields, "missing: ["+strings.Join(marks, ", ")+"]")
+	}
+	switch {
+	case o.Delimiter != "" && a.Notation != "":
+		b.WriteString("format: {" + strings.Join(fields, ", ") + "}")
+	case o.Delimiter != "":
+		b.WriteString("format:\n  " + strings.Join(fields, "\n  "))
+		if o.Delimiter == ";" {
+			b.WriteString("\n  # decimal: \",\" # for numbers as 1234,5; with thousands: \".\" for 1.234,5")
+		}
+	case o.shape == nil:
+		b.WriteString("format: {" + strings.Join(fields, ", ") + "} # Parquet and Arrow files and SQL tables too")
+	default:
+		b.WriteString("format: {" + strings.Join(fields, ", ") + "}")
+	}
 	if o.shape != nil {
 		b.WriteString(`
 image:
@@ -123,6 +153,9 @@ row_norm: 1
 on_bad_row: stop # or drop
 `)
 }
+
+// Named says whether the table has named columns, rather than images.
+func (o *Outline) Named() bool { return o.shape == nil }
 
 // OutlineOf returns the outline of the table at path, by its first file. It reads only the first line of a CSV file. A
 // first line with a number in it is an error: it could be a row, and its values would go into the schema. It reads only
@@ -140,7 +173,8 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 	case err != nil:
 		return nil, err
 	case d.Shape != nil:
-		return &Outline{baseName(path), []data.FieldName{{Name: "label"}}, " {kind: idx}", d.Shape}, nil
+		label := []data.FieldName{{Name: "label"}}
+		return &Outline{Name: baseName(path), Columns: label, kind: schema.KindIDX, shape: d.Shape}, nil
 	case d.Fields != nil:
 		for i, f := range d.Fields {
 			if found := controlFault(f.Name); found != "" || len(f.Name) > mostName {
@@ -149,7 +183,7 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 						cmp.Or(found, "more than 1000 bytes"))}
 			}
 		}
-		return &Outline{baseName(path), d.Fields, " {kind: csv} # Parquet and Arrow files and SQL tables too", nil}, nil
+		return &Outline{Name: baseName(path), Columns: d.Fields, kind: schema.KindCSV}, nil
 	}
 	file, err := data.OpenFile(ctx, path, nil)
 	in, err := newLines(file, err, 64<<10, "")
@@ -203,7 +237,7 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 				Hint: "a file without a header needs a schema written by hand, with header: false"}
 		}
 	}
-	o := &Outline{Name: baseName(path), format: "\n  kind: csv\n  delimiter: " + schema.Text(delimiter)}
+	o := &Outline{Name: baseName(path), kind: schema.KindCSV, Delimiter: delimiter}
 	for _, c := range cells {
 		o.Columns = append(o.Columns, data.FieldName{Name: c})
 	}

@@ -385,7 +385,8 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 		return say(ErrOverlap, "both files hold the same rows"+instead)
 	case p == Test && r == Own && a.like == alike:
 		return say(ErrOverlap,
-			"of the rows that occur once in one file, more than 5 % occur in the other, and chance does not explain it"+instead)
+			"of the rows that occur once in one file, more than 5 % occur in the other, and chance does not explain it"+instead+
+				". Rows are compared by the values of all their columns: where other people can have the same ones, as in a table of few columns, keep a column that tells them apart, or train with holdout: in the spec, whose scores are private")
 	case r == Foreign && p == Worker:
 		return say(ErrCannotTell,
 			"pack it with the coordinator's key (`sotto data key` there, `sotto data pack --row-key` here), or name the file that it was packed from")

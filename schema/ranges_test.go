@@ -88,6 +88,8 @@ func TestRanges(t *testing.T) {
 		{"skip_01..skip_02", "g2..g4", `s:6:13: columns[2].names: found "g2" a second time`},
 		{"name: y,", "names: y1..y2,", `s:4:6: unknown field "names"; the fields of columns[0] are name, type, classes`},
 		{"min: 0, max: 16", "bounds: unknown", `s:5:44: columns[1].bounds: found unknown`},
+		{"columns:", "other_columns: {type: numeric, min: 0, max: 16}\ncolumns:", `s:3:16: other_columns: found a block; expected ignore; columns alike stand in columns`},
+		{"columns:", "other_columns: [ignore]\ncolumns:", `s:3:16: other_columns: found a list`},
 	} {
 		_, err := Parse("s", []byte(strings.Replace(wide, c.from, c.to, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

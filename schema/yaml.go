@@ -83,7 +83,7 @@ type file struct {
 	Columns    []config.Node `yaml:"columns,list"`
 	Pairs      config.Node   `yaml:"pairs"`
 
-	OtherColumns string `yaml:"other_columns"`
+	OtherColumns config.Node `yaml:"other_columns"`
 }
 
 type format struct {
@@ -191,9 +191,17 @@ func or[T any](r *reader, path string, v, otherwise T) T {
 
 func (r *reader) schema() *Schema {
 	f := &r.f
-	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, OtherColumns: f.OtherColumns, Grid: r.open,
+	s := &Schema{Dataset: f.Dataset, Author: f.Author, Source: f.Source, Grid: r.open,
 		Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
+	if n := f.OtherColumns; n.IsBlock() { // the features of a model follow from its schema, never from a header
+		r.fail("other_columns", "a block", "ignore; columns alike stand in columns, in one line if one number tells their "+
+			"names apart (names: gene_1..gene_2309), or in those that sotto init writes for the answer rest numeric 0 to 16")
+	} else if n.Given() {
+		if err := n.Decode(&s.OtherColumns); err != nil {
+			r.add("other_columns", err)
+		}
+	}
 	r.need("dataset", "the name of the dataset")
 	r.unit(s)
 	s.RowNorm = or(r, "row_norm", f.RowNorm, 1)

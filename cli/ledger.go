@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
@@ -72,26 +73,57 @@ func (p *ledgerPlace) list() *cobra.Command {
 	return list
 }
 
+// mostShown bounds --limit and --page of show.
+const mostShown = 1 << 30
+
 func (p *ledgerPlace) show() *cobra.Command {
 	var asJSON bool
-	show := &cobra.Command{
+	var limit, page int
+	var show *cobra.Command
+	show = &cobra.Command{
 		Use: "show DATASET", Short: "Show a dataset's statement and entries", Args: args(cobra.ExactArgs(1)),
+		Long: `Show prints what the lifetime budget of a dataset guarantees, and its entries from
+the oldest to the newest: of more than --limit the newest, and with --page 2, 3 …
+the ones before them. With --json it prints all unless --limit or --page is given.`,
+		Example: "  sotto ledger show clinic\n  sotto ledger show clinic --limit 50 --page 3",
 		RunE: p.with(run.ViewLedger, func(ctx context.Context, w io.Writer, l *ledger.Ledger, args []string) error {
 			d, err := l.Dataset(ctx, args[0])
 			if err != nil {
 				return usageError("%v", err)
 			}
-			entries, err := l.Entries(ctx, args[0])
+			switch {
+			case limit < 0 || limit > mostShown:
+				return usageError("--limit: found %d; write a number from 0, for all, to %d", limit, mostShown)
+			case page < 1 || page > mostShown || page > 1 && limit == 0:
+				return usageError("--page: found %d with --limit %d; write a number from 1, and with a limit above 0", page, limit)
+			}
+			if asJSON && !show.Flags().Changed("limit") && !show.Flags().Changed("page") {
+				limit = 0
+			}
+			all := 0
+			var entries []ledger.Entry
+			if limit == 0 {
+				entries, err = l.Entries(ctx, args[0])
+			} else {
+				entries, all, err = l.LastEntries(ctx, args[0], (page-1)*limit, limit)
+			}
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return writeJSON(w, map[string]any{"dataset": d, "entries": entries})
 			}
-			return d.Write(w, entries)
+			err = d.Write(w, entries)
+			if older := all - page*limit; err == nil && limit > 0 && older > 0 {
+				_, err = fmt.Fprintf(w, "\n%s earlier entries are not shown; --page %d shows the ones before these\n",
+					chart.Integer(older), page+1)
+			}
+			return err
 		}),
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	show.Flags().IntVar(&limit, "limit", 1000, "entries on a page; 0: all")
+	show.Flags().IntVar(&page, "page", 1, "which page, the newest entries being on the first")
 	return show
 }
 

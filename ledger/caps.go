@@ -55,6 +55,11 @@ func (t *total) add(c Caps) {
 	t.delta.Add(&t.delta, decimal(c.Delta))
 }
 
+func (t *total) take(c Caps) {
+	t.epsilon.Sub(&t.epsilon, decimal(c.Epsilon))
+	t.delta.Sub(&t.delta, decimal(c.Delta))
+}
+
 func (t *total) clone() (c total) {
 	c.epsilon.Set(&t.epsilon)
 	c.delta.Set(&t.delta)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,27 +149,30 @@ func (r *reserved) plan() (privacy.Event, error) {
 
 // dataset is the state that follows from the entries of one dataset.
 type dataset struct {
-	name     string   // "" until the dataset enters
-	seen     string   // its name, if an access came before
-	first    *Access  // that access. It says nothing of a dataset that enters with other content
-	accessed []string // marks of such accesses
-	facts    datasetFacts
-	created  time.Time
-	budget   *Caps
-	raised   *time.Time // when the budget was last raised
-	largest  *Caps      // at least every budget so far
-	changed  time.Time  // when the budget was last set
-	spent    total      // under caps
-	sharing  sharing
-	tally    *account.Tally // of a filter; nil under caps
-	over     string         // under a filter: the first run that was admitted above the budget
-	runs     int            // reserved ever
-	open     int            // of these, not settled
-	marks    []string
-	owned    []string // of these, marks of runs whose rows passed the gate's comparison (R24)
-	void     *Access
-	resumed  map[string]int // of a filter: batches that each open run had charged when it first resumed
-	restored []Restoration  // of the whole ledger
+	name      string   // "" until the dataset enters
+	seen      string   // its name, if an access came before
+	first     *Access  // that access. It says nothing of a dataset that enters with other content
+	accessed  []string // marks of such accesses
+	facts     datasetFacts
+	created   time.Time
+	budget    *Caps
+	raised    *time.Time // when the budget was last raised
+	largest   *Caps      // at least every budget so far
+	changed   time.Time  // when the budget was last set
+	spent     total      // under caps
+	sharing   sharing
+	tally     *account.Tally // of a filter; nil under caps
+	over      string         // under a filter: the first run that was admitted above the budget
+	runs      int            // reserved ever
+	open      int            // of these, not settled
+	marks     []string
+	owned     []string // of these, marks of runs whose rows passed the gate's comparison (R24)
+	void      *Access
+	unguarded int            // accesses without a guarantee, those before it entered included
+	early     int            // of these, before it entered
+	accesses  []Access       // of these, the last
+	resumed   map[string]int // of a filter: batches that each open run had charged when it first resumed
+	restored  []Restoration  // of the whole ledger
 }
 
 // apply adds one entry, in the order of the chain. It refuses an entry that this package could not have
@@ -239,15 +243,18 @@ func (d *dataset) access(e Entry) error {
 		return err
 	}
 	access := &Access{Since: e.Time, Run: e.Run, Why: n.Why}
+	d.unguarded++
+	d.accesses = append(d.accesses[max(0, len(d.accesses)+1-mostAccesses):], *access)
 	if e.Kind == KindAccess {
-		d.accessed = append(d.accessed, n.Mark)
+		d.early++
+		d.accessed = addMark(d.accessed, n.Mark)
 		if d.seen == "" {
 			d.seen, d.created, d.first = e.Dataset, e.Time, access
 		}
 		return nil
 	}
 	if n.Mark != "" {
-		d.marks = append(d.marks, n.Mark)
+		d.marks = addMark(d.marks, n.Mark)
 	}
 	if d.void == nil {
 		d.void = access
@@ -310,13 +317,23 @@ func (d *dataset) reserve(e Entry) error {
 	d.runs++
 	d.open++
 	if r.Mark != "" {
-		d.marks = append(d.marks, r.Mark)
+		d.marks = addMark(d.marks, r.Mark)
 	}
-	d.marks = append(d.marks, r.Parts...)
+	for _, part := range r.Parts {
+		d.marks = addMark(d.marks, part)
+	}
 	if r.Mark != "" && (len(r.Parts) == 0 || r.Compared) {
-		d.owned = append(d.owned, r.Mark)
+		d.owned = addMark(d.owned, r.Mark)
 	}
 	return nil
+}
+
+// addMark adds a content mark to a set of them. It compares the last ones only: runs mostly use the same few tables.
+func addMark(set []string, mark string) []string {
+	if slices.Contains(set[max(0, len(set)-16):], mark) {
+		return set
+	}
+	return append(set, mark)
 }
 
 // run is the state that follows from the entries of one run.

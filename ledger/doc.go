@@ -29,6 +29,9 @@
 // change of both tables: a person who may write the ledger can make the settlement of an open run cost
 // less.
 //
+// A long ledger also holds a checkpoint: the state that follows from the entries up to one, authenticated under the
+// ledger's key. Commands read it and the entries after it (docs/adr/0086-checkpoint-of-a-ledger.md).
+//
 // A filter's entries hold events; costs are computed when they are read. An older version of Sotto
 // refuses a ledger with such a dataset.
 //
@@ -39,9 +42,10 @@
 // # What the chain shows
 //
 // [Ledger.Verify] finds an entry that was changed, removed, inserted or moved, and entries that were
-// never allowed. It cannot detect that somebody rewrote the whole file, hashes and head included, or put
-// back an older copy. A head kept elsewhere shows that. The owner's state directory keeps one for each
-// ledger: Open refuses a ledger that does not continue it with a [*WitnessError]
-// (docs/adr/0026-witness-of-a-ledger.md), until [Accept] records the restoration. A run directory stores
+// never allowed. It reads all of them and compares the checkpoint; other methods check the entries after it.
+// Verify cannot detect that somebody rewrote the whole file, hashes and head included, or put back an older
+// copy. A head kept elsewhere shows that. The owner's state directory keeps one for each ledger: Open refuses a
+// ledger that does not continue it with a [*WitnessError] (docs/adr/0026-witness-of-a-ledger.md), as one that
+// lacks the entry of its own checkpoint, until [Accept] records the restoration. A run directory stores
 // [Ledger.Head], and [Ledger.Contains] compares.
 package ledger

@@ -30,10 +30,11 @@ type Forecast struct {
 // own ε and δ, whose sum is taken from the budget, and the further runs compose within the rest: the ledger does not
 // hold the plans of earlier runs in caps. It writes nothing.
 func (l *Ledger) Forecast(ctx context.Context, r Reservation) (all []Forecast, err error) {
-	d, err := loadDataset(ctx, l.store.db, r.Dataset)
+	b, err := l.books(ctx)
 	if err != nil {
-		return nil, l.store.explain(err)
+		return nil, err
 	}
+	d := b.dataset(r.Dataset)
 	asked := Caps{r.Epsilon, r.Delta}
 	switch {
 	case d.name == "":

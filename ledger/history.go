@@ -18,6 +18,8 @@ type History struct {
 	Unprotected []Access
 	// so many of them came before the dataset entered; they end the guarantee only of a run on the same rows
 	Earlier int
+	// how many runs and accesses came before those that are listed; 0 but for [Ledger.Recent]
+	RunsBefore, UnprotectedBefore int
 
 	// Total bounds all runs up to Head together: under caps the sum of their own budgets, rounded up; under a filter the
 	// largest budget that was ever set, which bounds future runs, too. Nil where there is no guarantee; Why then says why.
@@ -89,10 +91,15 @@ func (l *Ledger) history(ctx context.Context, name string, upTo *Head) (*History
 	for _, id := range order {
 		h.Runs = append(h.Runs, runs[id].Run)
 	}
+	h.state(head, &d)
+	return h, nil
+}
+
+// state fills in what follows from the state at an entry.
+func (h *History) state(head Head, d *dataset) {
 	h.Head, h.Facts = head, d.view()
 	h.Facts.Spent, h.Facts.Left, h.Facts.Part, h.Facts.Statement, h.Facts.Open = Caps{}, nil, nil, "", 0
 	h.Total, h.Why = d.lifetime()
-	return h, nil
 }
 
 // lifetime bounds all runs so far together, or says why nothing does.

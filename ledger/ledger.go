@@ -58,6 +58,7 @@ func View(ctx context.Context, where string) (*Ledger, error) { return machine.V
 type Disk struct {
 	FS     vfs.FS
 	SQLite string // name of the VFS by which SQLite reaches it; "": its own, of the machine's file system
+	Every  int64  // entries between checkpoints, also of PostgreSQL's ledgers; 0: the usual number
 }
 
 var machine = Disk{FS: vfs.OS{}}
@@ -125,6 +126,9 @@ func (l *Ledger) open(ctx context.Context, a access) error {
 	if err == nil {
 		err = l.compare(ctx, known)
 	}
+	if err == nil {
+		err = l.remember(ctx)
+	}
 	if err != nil || a == reading {
 		return err
 	}
@@ -161,6 +165,15 @@ func (l *Ledger) compare(ctx context.Context, known []string) error {
 		return err
 	}
 	return l.continues(ctx, l.store.db, seen)
+}
+
+// remember reads the checkpoint, if there is one.
+func (l *Ledger) remember(ctx context.Context) error {
+	b, err := l.load(ctx, l.store.db)
+	if err == nil {
+		l.prefix.remember(b, nil)
+	}
+	return err
 }
 
 // continues checks that the chain holds an entry that was seen.
@@ -235,7 +248,7 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 		if err := l.create(ctx, db); err != nil || why == nil {
 			return err
 		}
-		fresh := &Ledger{store: &store{db: db, sync: l.store.sync}, now: l.now}
+		fresh := &Ledger{store: &store{db: db, sync: l.store.sync, checkpoint: l.store.checkpoint}, now: l.now}
 		return fresh.restore(ctx, *why)
 	}
 	if l.store.path == "" {
@@ -512,11 +525,12 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (token string, err 
 
 // Admits returns the error with which [Ledger.Reserve] would refuse now. It writes nothing.
 func (l *Ledger) Admits(ctx context.Context, r Reservation) error {
-	d, err := loadDataset(ctx, l.store.db, r.Dataset)
-	switch {
-	case err != nil:
-		return l.store.explain(err)
-	case d.name == "":
+	b, err := l.books(ctx)
+	if err != nil {
+		return err
+	}
+	d := b.dataset(r.Dataset)
+	if d.name == "" {
 		return nil
 	}
 	if err := d.compare(datasetFacts{r.Unit, r.Adjacency, r.Currency}); err != nil {
@@ -729,12 +743,6 @@ func loadRun(ctx context.Context, q querier, id string) (run, error) {
 	return r, err
 }
 
-func loadDataset(ctx context.Context, q querier, name string) (dataset, error) {
-	var d dataset
-	err := each(ctx, q, d.apply, selectDataset, name)
-	return d, err
-}
-
 // A writer appends entries inside one transaction, which no other writer overlaps.
 type writer struct {
 	ctx   context.Context
@@ -743,6 +751,9 @@ type writer struct {
 	now   time.Time
 	began Head // the last entry that was committed before
 	head  Head
+	books *books      // of some entry from began to head; nil: not read
+	saved *checkpoint // the last one, where this transaction read or wrote it
+	drops bool        // it drops the checkpoint, and writes none
 }
 
 // busyLimit is how long a writer retries while others hold the lock.
@@ -798,12 +809,15 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 	if err := l.continues(ctx, tx, l.prefix.head()); err != nil {
 		return nil, err
 	}
-	w := &writer{ctx, tx, l, l.now().UTC(), head, head}
+	w := &writer{ctx: ctx, tx: tx, l: l, now: l.now().UTC(), began: head, head: head}
 	if err := do(w); err != nil {
 		return nil, err
 	}
 	if w.head != head { // else at most how far a run has come
 		if _, err := tx.ExecContext(ctx, updateHead, w.head.Seq, w.head.Hash); err != nil {
+			return nil, err
+		}
+		if err := w.checkpoint(); err != nil {
 			return nil, err
 		}
 	}
@@ -820,6 +834,12 @@ func (l *Ledger) transact(ctx context.Context, do func(*writer) error) (*writer,
 		return nil, err
 	}
 	l.prefix.reach(w.head, w.now)
+	if w.books != nil {
+		l.prefix.remember(w.books, nil)
+	}
+	if w.saved != nil {
+		l.prefix.note(w.saved.head.Seq, len(w.saved.state))
+	}
 	return w, nil
 }
 
@@ -857,19 +877,6 @@ func (w *writer) append(kind Kind, dataset, run string, payload any) error {
 		string(e.Payload), e.Prev, e.Hash)
 	w.head = Head{e.Seq, e.Hash}
 	return err
-}
-
-// dataset adds the newer entries to what the Ledger remembers of the dataset.
-func (w *writer) dataset(name string) (dataset, error) {
-	if w.head != w.began { // what this transaction appended is not committed
-		return loadDataset(w.ctx, w.tx, name)
-	}
-	d, after := w.l.prefix.dataset(name)
-	if err := each(w.ctx, w.tx, d.apply, selectDatasetAfter, name, after); err != nil {
-		return d, err
-	}
-	w.l.prefix.remember(d, w.began, w.now)
-	return d, nil
 }
 
 // reached returns how many batches the run reported as reached, if its row exists.

@@ -21,9 +21,13 @@ import (
 )
 
 var long = flag.Bool("long", false, "let 32 processes make 1,000 reservations each, some minutes")
+var every = flag.Int64("every", 0, "write a checkpoint after so many entries, in place of the usual number")
 
 // The test binary is also the other process of the tests that need one.
 func TestMain(m *testing.M) {
+	if n, err := strconv.ParseInt(os.Getenv("SOTTO_LEDGER_EVERY"), 10, 64); err == nil {
+		machine.Every = n
+	}
 	if role := os.Getenv("SOTTO_LEDGER_CHILD"); role != "" {
 		if err := child(role, os.Args[1], os.Args[2:]...); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -32,6 +36,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
+	if *every > 0 {
+		machine.Every = *every
+		os.Setenv("SOTTO_LEDGER_EVERY", strconv.FormatInt(*every, 10))
+	}
 	checks := "12" // each step of a property commits; -rapid.checks asks for more
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "rapid.checks" {
@@ -117,6 +125,9 @@ func child(role, where string, args ...string) error {
 	case "loop": // reserves until it is killed
 		for i := 0; ; i++ {
 			r := reservation("clinic", fmt.Sprintf("loop-%d", i))
+			if len(args) > 0 { // another prefix
+				r.Run = fmt.Sprint(args[0], "-", i)
+			}
 			r.Epsilon = 1e-6
 			if _, err := l.Reserve(ctx, r); err != nil {
 				return err

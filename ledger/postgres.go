@@ -32,8 +32,14 @@ func (d Disk) connectPostgres(where string, readOnly bool) (*store, error) {
 		readOnly: readOnly,
 
 		tables: `SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name IN ('sotto_ledger', 'sotto_entries', 'sotto_progress')`,
-		lock:   `SELECT pg_advisory_xact_lock(7306367134228668493)`, // any number, the same for all
-		sync:   `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
+		// Without a right a statement would fail and take the whole transaction with it.
+		checkpoint: `SELECT coalesce((SELECT CASE
+	WHEN has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') THEN 3
+	WHEN has_table_privilege(c.oid, 'SELECT') THEN 2 ELSE 0 END
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relname = 'sotto_checkpoint'),
+	CASE WHEN has_schema_privilege(current_schema(), 'CREATE') THEN 1 ELSE 0 END)`,
+		lock: `SELECT pg_advisory_xact_lock(7306367134228668493)`, // any number, the same for all
+		sync: `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
 	}, nil
 }
 

@@ -189,60 +189,21 @@ func (l *Ledger) Datasets(ctx context.Context) ([]Dataset, error) {
 		return nil, err
 	}
 	list := make([]Dataset, 0, len(all.datasets))
-	for _, d := range all.datasets {
+	for name := range all.datasets {
+		d := all.dataset(name)
 		list = append(list, d.view())
 	}
 	slices.SortFunc(list, func(a, b Dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-func (l *Ledger) books(ctx context.Context) (*books, error) {
-	all := new(books)
-	err := l.entries(ctx, "", func(e Entry) error {
-		_, err := all.apply(e)
-		return err
-	})
-	return all, l.store.explain(err)
-}
-
-// books are all datasets of a ledger.
-type books struct {
-	datasets map[string]*dataset
-	restored []Restoration
-}
-
-// apply adds one entry, in the order of the chain; d is nil for an entry about the whole ledger.
-func (b *books) apply(e Entry) (d *dataset, err error) {
-	if b.datasets == nil {
-		b.datasets = map[string]*dataset{}
-	}
-	if e.Kind == KindRestore {
-		r, err := restoration(e)
-		b.restored = append(b.restored, r)
-		for _, d := range b.datasets {
-			d.restored = b.restored
-		}
-		return nil, err
-	}
-	d = at(b.datasets, e.Dataset)
-	d.restored = b.restored
-	return d, d.apply(e)
-}
-
-// at is m[key], made if it is not there.
-func at[T any](m map[string]*T, key string) *T {
-	if m[key] == nil {
-		m[key] = new(T)
-	}
-	return m[key]
-}
-
 // Dataset gives one dataset, or an error that wraps [ErrUnknownDataset].
 func (l *Ledger) Dataset(ctx context.Context, name string) (Dataset, error) {
-	d, err := loadDataset(ctx, l.store.db, name)
+	b, err := l.books(ctx)
 	if err != nil {
-		return Dataset{}, l.store.explain(err)
+		return Dataset{}, err
 	}
+	d := b.dataset(name)
 	if d.name == "" && d.seen == "" {
 		return Dataset{}, fmt.Errorf("dataset %q: %w", name, ErrUnknownDataset)
 	}
@@ -307,8 +268,8 @@ type Known struct {
 
 // Accessed lists the content marks under which the run's accesses without a guarantee are recorded.
 func (l *Ledger) Accessed(ctx context.Context, run string) (marks [][]byte, err error) {
-	err = l.entries(ctx, "", func(e Entry) error {
-		if e.Run != run || e.Kind != KindNotPrivate && e.Kind != KindAccess {
+	err = each(ctx, l.store.db, func(e Entry) error {
+		if e.Kind != KindNotPrivate && e.Kind != KindAccess {
 			return nil
 		}
 		var p notPrivate
@@ -320,8 +281,8 @@ func (l *Ledger) Accessed(ctx context.Context, run string) (marks [][]byte, err 
 			marks = append(marks, mark)
 		}
 		return err
-	})
-	return marks, err
+	}, selectRun, run)
+	return marks, l.store.explain(err)
 }
 
 // Known lists the datasets by name, also those of which only an access without a guarantee is
@@ -409,16 +370,13 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	head := Head{0, noHash}
-	var all books
+	saved, _, authentic, damaged, err := l.stored(ctx, tx)
+	if err != nil {
+		return 0, err
+	}
+	all := newBooks()
 	runs := map[string]*run{}
 	err = each(ctx, tx, func(e Entry) error {
-		if e.Seq != head.Seq+1 {
-			return fmt.Errorf("it follows entry %d: entries are missing or moved", head.Seq)
-		}
-		if e.Prev != head.Hash {
-			return fmt.Errorf("it does not follow the entry before it, which was exchanged")
-		}
 		d, err := all.apply(e)
 		if err != nil {
 			return err
@@ -431,18 +389,23 @@ func (l *Ledger) verify(ctx context.Context) (n int, err error) {
 				return err
 			}
 		}
-		head = Head{e.Seq, e.Hash}
 		n++
+		if authentic && e.Seq == saved.head.Seq && e.Hash == saved.head.Hash && saved.version == fold() {
+			return saved.agrees(all)
+		}
 		return nil
 	}, selectAll)
-	if err != nil {
-		return n, err
-	}
-	if head != want {
-		return n, &ChainError{min(head.Seq, want.Seq) + 1,
+	switch head := all.head; {
+	case err != nil:
+	case head != want:
+		err = &ChainError{min(head.Seq, want.Seq) + 1,
 			fmt.Sprintf("the ledger's head is entry %d, the chain ends at entry %d", want.Seq, head.Seq)}
+	case damaged:
+		err = &ChainError{0, "its checkpoint is damaged; the entries hold, commands read them all, and a later entry writes another checkpoint"}
+	case authentic:
+		err = l.onChain(ctx, tx, saved)
 	}
-	return n, nil
+	return n, err
 }
 
 // Words describes an entry for people.

@@ -64,12 +64,12 @@ func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
 		if err := l.prepare(ctx, writing); err != nil {
 			return r, err
 		}
-		entries, err := l.Entries(ctx, "")
+		err := each(ctx, l.store.db, func(e Entry) error {
+			r.Head, r.Until = Head{e.Seq, e.Hash}, &e.Time
+			return nil
+		}, selectLast)
 		if err != nil {
 			return r, err
-		}
-		if n := len(entries); n > 0 {
-			r.Head, r.Until = Head{entries[n-1].Seq, entries[n-1].Hash}, &entries[n-1].Time
 		}
 		err = l.restore(ctx, r)
 		if err != nil {
@@ -89,10 +89,13 @@ func (l *Ledger) accept(ctx context.Context) (r Restoration, err error) {
 	return r, l.noteHead(ctx, true)
 }
 
-// restore appends the entry, which format 1 does not have.
+// restore appends the entry, which format 1 does not have. A checkpoint may be of entries that the ledger lacks.
 func (l *Ledger) restore(ctx context.Context, r Restoration) error {
 	_, err := l.transact(ctx, func(w *writer) error {
 		if err := w.upgrade(); err != nil {
+			return err
+		}
+		if err := w.dropCheckpoint(); err != nil {
 			return err
 		}
 		return w.append(KindRestore, "", "", r)

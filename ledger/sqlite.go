@@ -68,6 +68,8 @@ func (d Disk) connectSQLite(path string, readOnly bool) (*store, error) {
 		others:  `SELECT count(*) FROM sqlite_master WHERE type = 'table'`,
 		journal: `PRAGMA journal_mode(DELETE)`,
 		sound:   `PRAGMA integrity_check(1)`,
+
+		checkpoint: `SELECT CASE count(*) WHEN 0 THEN 1 ELSE 3 END FROM sqlite_master WHERE type = 'table' AND name = 'sotto_checkpoint'`,
 	}, nil
 }
 

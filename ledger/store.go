@@ -48,6 +48,15 @@ const (
 	count BIGINT NOT NULL,
 	event TEXT NOT NULL,
 	PRIMARY KEY (run, first))`
+	// The state that follows from the entries up to one: see checkpoint.go.
+	createCheckpoint = `CREATE TABLE sotto_checkpoint (
+	id      INTEGER PRIMARY KEY CHECK (id = 1),
+	seq     BIGINT NOT NULL,
+	hash    TEXT NOT NULL,
+	time    TEXT NOT NULL,
+	version TEXT NOT NULL,
+	state   TEXT NOT NULL,
+	mac     TEXT NOT NULL)`
 	indexDataset = `CREATE INDEX sotto_entries_dataset ON sotto_entries (dataset, seq)`
 	indexRun     = `CREATE INDEX sotto_entries_run ON sotto_entries (run, seq)`
 
@@ -68,11 +77,24 @@ const (
 	upsertCharge     = `INSERT INTO sotto_charges (run, first, count, event) VALUES ($1, $2, $3, $4) ON CONFLICT (run, first) DO UPDATE SET count = excluded.count`
 	deleteCharges    = `DELETE FROM sotto_charges WHERE run = $1`
 
-	columns   = `seq, time, kind, dataset, run, payload, prev, hash`
-	selectAll = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
+	selectCheckpoint = `SELECT seq, hash, time, version, state, mac FROM sotto_checkpoint`
+	upsertCheckpoint = `INSERT INTO sotto_checkpoint (id, seq, hash, time, version, state, mac) VALUES (1, $1, $2, $3, $4, $5, $6)
+	ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, time = excluded.time, version = excluded.version,
+	state = excluded.state, mac = excluded.mac`
+	dropCheckpoint = `UPDATE sotto_checkpoint SET seq = 0`
+
+	columns     = `seq, time, kind, dataset, run, payload, prev, hash`
+	selectAll   = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq`
+	selectAfter = `SELECT ` + columns + ` FROM sotto_entries WHERE seq > $1 ORDER BY seq`
+	selectLast  = `SELECT ` + columns + ` FROM sotto_entries ORDER BY seq DESC LIMIT 1`
 	// '': about the whole ledger
-	selectDataset      = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') ORDER BY seq`
-	selectDatasetAfter = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') AND seq > $2 ORDER BY seq`
+	selectDataset = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') ORDER BY seq`
+	// the numbers of the last entries, newest first, of the dataset and of the whole ledger
+	selectLastSeqs = `SELECT seq FROM (SELECT seq FROM sotto_entries WHERE dataset = $1 ORDER BY seq DESC LIMIT $2) AS own
+	UNION ALL SELECT seq FROM (SELECT seq FROM sotto_entries WHERE dataset = '' ORDER BY seq DESC LIMIT $2) AS whole`
+	selectSpan         = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset IN ($1, '') AND seq BETWEEN $2 AND $3 ORDER BY seq`
+	countDataset       = `SELECT count(*) FROM sotto_entries WHERE dataset IN ($1, '')`
+	selectReservations = `SELECT ` + columns + ` FROM sotto_entries WHERE dataset = $1 AND kind = 'reserve' AND seq <= $2 ORDER BY seq DESC LIMIT $3`
 	selectRun          = `SELECT ` + columns + ` FROM sotto_entries WHERE run = $1 ORDER BY seq`
 	selectSeq          = `SELECT ` + columns + ` FROM sotto_entries WHERE seq = $1`
 )
@@ -98,6 +120,8 @@ type store struct {
 	lock    string // taken while the tables are made; "" where none is needed
 	sync    string // makes the commit of a transaction durable; "" where it always is
 	sound   string // says "ok", or what is wrong with the file; "" of a server
+
+	checkpoint string // says what it allows to do with a checkpoint: canRead and so on
 }
 
 // connect finds the kind of database that where names. It opens no connection.

@@ -59,7 +59,7 @@ func (v *view) summarize() {
 			"Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
 	} else {
 		text := []string{v.Lifetime.Words}
-		if n := len(v.Lifetime.Unprotected); n > 0 {
+		if n := v.Lifetime.EarlierUnprotected + len(v.Lifetime.Unprotected); n > 0 {
 			text = append(text, fmt.Sprintf("%s recorded without protection.", plural(n, "access is", "accesses are")))
 		}
 		add("The dataset’s whole life", "life", text...)

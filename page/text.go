@@ -49,7 +49,8 @@ func Summary(r *record.Record, dir string) map[string]any {
 		o["warnings"] = r.Run.Warnings
 	}
 	if l := r.Lifetime; l != nil {
-		o["lifetime"] = map[string]any{"total": l.Total, "runs": len(l.Runs), "budget": l.Budget, "currency": l.Currency}
+		o["lifetime"] = map[string]any{"total": l.Total, "runs": l.EarlierRuns + len(l.Runs), "budget": l.Budget,
+			"currency": l.Currency}
 	}
 	return o
 }
@@ -129,7 +130,7 @@ func lifetimeWords(l *record.Lifetime) string {
 	caps := func(c ledger.Caps) string {
 		return fmt.Sprintf("ε = %s, δ = %s", chart.Exact(c.Epsilon), chart.Exact(c.Delta))
 	}
-	runs := plural(len(l.Runs), "run", "runs")
+	runs := plural(l.EarlierRuns+len(l.Runs), "run", "runs")
 	switch {
 	case l.Total == nil:
 		return "no guarantee: " + l.Why

@@ -60,7 +60,7 @@ var functions = template.FuncMap{
 	"integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn, "atMost": chart.AtMost,
 	"share": shareAtMost, "proven": proven, "moment": moment, "earlier": earlier, "accesses": accesses,
 	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
-	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[earlier(all):] },
+	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[max(0, len(all)-mostRuns):] },
 }
 
 // float is a number of a record.
@@ -84,7 +84,7 @@ func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 U
 const mostRuns = 50
 
 // earlier is how many runs of a dataset are not listed.
-func earlier(all []record.LedgerRun) int { return max(0, len(all)-mostRuns) }
+func earlier(l *record.Lifetime) int { return l.EarlierRuns + max(0, len(l.Runs)-mostRuns) }
 
 // accesses are days, and what was accessed without protection.
 func accesses(all []record.Access) (list []fact) {

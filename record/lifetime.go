@@ -10,6 +10,7 @@ import (
 func LifetimeOf(h *ledger.History) *Lifetime {
 	l := &Lifetime{Head: Head(h.Head), Currency: h.Facts.Currency, Total: h.Total, Why: h.Why, Budget: h.Facts.Budget,
 		Since: day(h.Facts.Created), Runs: []LedgerRun{}, Unprotected: []Access{}, Sharing: h.Facts.Sharing,
+		EarlierRuns: h.RunsBefore, EarlierUnprotected: h.UnprotectedBefore,
 		Words: lifetimeWords(h)}
 	for _, run := range h.Runs {
 		l.Runs = append(l.Runs, LedgerRun{run.ID, day(run.Reserved), run.Caps.Epsilon, run.Caps.Delta, run.Shares})

@@ -299,7 +299,10 @@ type Lifetime struct {
 	Since       string       `json:"since"` // the day the dataset entered the ledger; accesses before are not recorded
 	Runs        []LedgerRun  `json:"runs"`  // all, in the order of their reservations, this one among them
 	Unprotected []Access     `json:"unprotected"`
-	Restored    []string     `json:"restored,omitempty"`
+	// how many came before those that are listed, where a run's end lists the last ones only
+	EarlierRuns        int      `json:"earlier_runs,omitempty" unit:"runs"`
+	EarlierUnprotected int      `json:"earlier_unprotected,omitempty" unit:"accesses"`
+	Restored           []string `json:"restored,omitempty"`
 }
 
 // Head is an entry of the ledger.

@@ -125,7 +125,7 @@ func (w *world) on(d *simdisk.Disk) *disk {
 	if w.wrap != nil {
 		files = w.wrap(d)
 	}
-	return &disk{runlog.Disk{FS: files}, ledger.Disk{FS: d, SQLite: w.sim.mount.Name}}
+	return &disk{runlog.Disk{FS: files}, ledger.Disk{FS: d, SQLite: w.sim.mount.Name, Every: int64(w.s.seed / 3 % 3)}} // entries between checkpoints; 0: the usual number
 }
 
 func (w *world) env() Env {

@@ -227,11 +227,14 @@ func (r *reservation) settled(ctx context.Context) (ended, sealed bool, err erro
 	return true, sealed, nil
 }
 
+// recentRuns is how many of a dataset's runs the report of a run may list.
+const recentRuns = 100
+
 func (r *reservation) life(ctx context.Context) (*ledger.History, error) {
 	if r.s.ledger == nil {
 		return nil, nil
 	}
-	return r.s.ledger.History(ctx, r.s.Info.Dataset, nil)
+	return r.s.ledger.Recent(ctx, r.s.Info.Dataset, recentRuns)
 }
 
 // ledgerCharges converts the charges of a directory to the ledger's type.

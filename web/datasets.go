@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/ledger"
@@ -155,17 +156,21 @@ type datasetBody struct {
 	Runs    []charged // the last to reserve first
 	History template.HTML
 	Entries []ledger.Entry // the newest first
-	More    int            // entries, and runs, that are not shown
+	// how many entries and runs there are, on pages of mostEntries of each, the newest on the first
+	All, AllRuns, Page, Newer, Older int
 }
 
 // A charged is a run in the ledger, with its directory if it is listed here.
 type charged struct {
 	ledger.Run
 	Entry *runEntry
-	Left  string // ε of today's budget after it, under caps
+	Left  string // ε of the current budget after it, under caps
 }
 
-const mostEntries = 500
+// mostEntries is how many runs and how many entries a page has. Tests change it.
+var mostEntries = 500
+
+const mostPages = 1 << 20
 
 func (s *Server) datasetPage(r *http.Request) (*content, error) {
 	ctx := r.Context()
@@ -180,58 +185,60 @@ func (s *Server) datasetPage(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := l.Runs(ctx, d.Name)
+	page, _ := strconv.Atoi(r.FormValue("page"))
+	page = min(max(page, 1), mostPages)
+	skip := (page - 1) * mostEntries
+	runs, allRuns, err := l.LastRuns(ctx, d.Name, skip, mostEntries)
 	if err != nil {
 		return nil, err
 	}
-	b := datasetBody{budgeted: budget(d), History: history(d, runs)}
-	if b.Entries, err = l.Entries(ctx, d.Name); err != nil {
+	b := datasetBody{budgeted: budget(d), History: history(d, runs, max(0, allRuns-skip)), AllRuns: allRuns, Page: page}
+	if b.Entries, b.All, err = l.LastEntries(ctx, d.Name, skip, mostEntries); err != nil {
 		return nil, err
 	}
 	known := map[string]*runEntry{}
 	for _, e := range s.dirs.list().Runs {
 		known[e.ID] = e
 	}
-	sums := reserved(runs)
-	for i, run := range runs {
-		c := charged{Run: run, Entry: known[run.ID]}
+	for _, run := range runs {
+		c := charged{Run: run.Run, Entry: known[run.ID]}
 		if d.Left != nil {
-			c.Left = chart.NumberDown(max(0, d.Budget.Epsilon-sums[i]), 4)
+			c.Left = chart.NumberDown(max(0, d.Budget.Epsilon-run.After.Epsilon), 4)
 		}
 		b.Runs = append(b.Runs, c)
 	}
 	slices.Reverse(b.Runs)
 	slices.Reverse(b.Entries)
-	b.More = max(0, len(b.Entries)-mostEntries)
-	b.Entries, b.Runs = b.Entries[:min(mostEntries, len(b.Entries))], b.Runs[:min(mostEntries, len(b.Runs))]
+	if page > 1 {
+		b.Newer = page - 1
+	}
+	if max(b.All, allRuns) > skip+mostEntries && page < mostPages {
+		b.Older = page + 1
+	}
 	return &content{Title: "Dataset " + b.Name, Body: b}, nil
 }
 
-// reserved returns the ε that is reserved after each run under basic composition, where it adds up.
-func reserved(runs []ledger.Run) []float64 {
-	sums, sum := make([]float64, len(runs)), 0.0
-	for i, r := range runs {
-		if !r.Lab {
-			sum += r.Caps.Epsilon
-		}
-		sums[i] = sum
-	}
-	return sums
-}
-
-// history draws the growth of the reserved ε, a step for each run, under basic composition (caps).
-func history(d ledger.Dataset, runs []ledger.Run) template.HTML {
+// history draws the growth of the reserved ε, a step for each of these runs, under basic composition (caps). last is
+// how many runs there are up to the last of them.
+func history(d ledger.Dataset, runs []ledger.RunAfter, last int) template.HTML {
 	if d.Currency != ledger.InCaps || len(runs) == 0 {
 		return ""
 	}
-	x, y := []float64{0}, []float64{0}
-	for i, sum := range reserved(runs) {
-		x, y = append(x, float64(i), float64(i+1)), append(y, sum, sum)
+	first := last - len(runs)
+	before := 0.0
+	if first > 0 {
+		before = max(0, runs[0].After.Epsilon-runs[0].Caps.Epsilon)
+	}
+	x, y := []float64{float64(first)}, []float64{before}
+	for i, run := range runs {
+		n := float64(first + i)
+		x, y = append(x, n, n+1), append(y, run.After.Epsilon, run.After.Epsilon)
 	}
 	line := chart.Line{Name: "ε reserved by all runs"}
 	line.X, line.Y = chart.Thin(x, y)
 	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Lines: []chart.Line{line},
-		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(len(runs)), chart.Number(d.Spent.Epsilon, 6))}
+		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(last),
+			chart.Number(runs[len(runs)-1].After.Epsilon, 6))}
 	if d.Budget != nil {
 		p.Level, p.LevelName = &d.Budget.Epsilon, "lifetime budget: ε = "+chart.NumberUp(d.Budget.Epsilon, 4)
 	}

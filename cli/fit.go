@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/size"
 )
 
 // specFlags are the flags that set fields of a spec.
@@ -262,6 +263,9 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 			return err
 		}
 	}
+	if err := f.fits(c, job); err != nil {
+		return err
+	}
 	var life *ledger.History
 	env.Report = func(dir string, of *ledger.History) error {
 		life = of
@@ -298,6 +302,22 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 	}
 	if !f.quiet {
 		page.WriteSummary(c.OutOrStdout(), r, dir)
+	}
+	return nil
+}
+
+// fits says what a new run with its rows at this machine needs, if that is much, and refuses one that the machine has
+// no memory for.
+func (f *fitFlags) fits(c *cobra.Command, job *run.Job) error {
+	if job == nil || f.resume != "" || f.workers.address != "" {
+		return nil
+	}
+	packed := data.IsPacked(job.Spec.Data)
+	if err := size.Check(job, packed); err != nil {
+		return &run.InputError{Err: err}
+	}
+	if n := size.Of(job, packed); n.Large() && !f.quiet && !f.asJSON {
+		fmt.Fprintf(c.ErrOrStderr(), "The run needs %s\n", n.Words())
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sottodp/sotto/config"
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/netplan"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/method"
@@ -24,6 +25,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/size"
 )
 
 // planFlags are the flags of plan that are no field of a spec.
@@ -275,6 +277,12 @@ func planOf(job *run.Job) (*plan.Plan, error) {
 		return nil, planError(err)
 	}
 	p.Unit, p.Warnings = job.Schema.Unit, job.Warnings
+	if needs := size.Of(job, data.IsPacked(job.Spec.Data)); needs.Large() {
+		p.Needs = needs
+	}
+	if err := size.Check(job, data.IsPacked(job.Spec.Data)); err != nil {
+		p.Warnings = append(slices.Clip(p.Warnings), err.Error())
+	}
 	if job.Held != nil {
 		p.Warnings = append(slices.Clip(p.Warnings),
 			fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %.6g",

@@ -43,6 +43,7 @@ type Plan struct {
 	Claimed         *Claims           `json:"claimed,omitempty"`
 	// of owners who add up masked sums; Epsilon is against the hub and Colluders of them
 	Sum      *account.Shares `json:"sum,omitempty"`
+	Needs    Needs           `json:"needs,omitzero"` // of a spec whose needs are large
 	Warnings []string        `json:"warnings,omitempty"`
 	// The bound by Gaussian DP, and the curve of the plan; nil and a reason where no theorem gives one.
 	GDP     *account.GaussianBound `json:"gdp,omitempty"`

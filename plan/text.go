@@ -87,6 +87,7 @@ func (p *Plan) Text(w io.Writer) {
 	if p.OtherRelation != nil {
 		text.Row(w, "Other relation", "%s", relationWords(p.OtherRelation))
 	}
+	p.Needs.print(w)
 	for _, warning := range p.Warnings {
 		text.Row(w, "Warning", "%s", warning)
 	}

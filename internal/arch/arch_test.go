@@ -187,6 +187,7 @@ var table = map[string][]string{
 	"plan": join(privacys, []string{"oracle", "method", "privacy/account/claimed", "internal/chart", "internal/text"}),
 
 	// What every run rests on, examined.
+	"run/size":   {"internal/readfile", "method", "plan", "run", "run/runlog", "schema"},
 	"run/doctor": {"internal/redact", "internal/readfile", "internal/state", "internal/chart", "internal/kern", "privacy/noise", "run", "ledger"},
 
 	// Files that flags name.
@@ -197,7 +198,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "run/size", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),

@@ -9,14 +9,42 @@ holds all of it. With ``lab=True`` what is missing is taken from the rows, for e
 protection; ``guarantee_.lab`` is true then, and nothing is promised.
 """
 
+import importlib as _importlib
 from importlib import metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import errors, plots, preprocessing
+from . import errors
 from ._command import command
-from ._describe import describe_private
-from ._estimators import Guarantee, SottoClassifier, SottoRegressor
-from ._search import SottoSearchCV
 from .errors import BudgetError, SottoError
+
+if _TYPE_CHECKING:
+    from . import plots, preprocessing
+    from ._describe import describe_private
+    from ._estimators import Guarantee, SottoClassifier, SottoRegressor
+    from ._search import SottoSearchCV
+else:
+    # What needs scikit-learn or pyarrow is imported when it is first used: they take most of a second.
+    _later = {
+        "Guarantee": "_estimators",
+        "SottoClassifier": "_estimators",
+        "SottoRegressor": "_estimators",
+        "SottoSearchCV": "_search",
+        "describe_private": "_describe",
+        "plots": "",
+        "preprocessing": "",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _later:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _importlib.import_module("." + (_later[name] or name), __name__)
+        value = getattr(module, name) if _later[name] else module
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_later})
+
 
 try:
     __version__ = _metadata.version("sottodp")

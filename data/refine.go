@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,23 +15,40 @@ import (
 type Refinement struct {
 	Columns []Curved // the numeric columns, in the order of their features
 	// Of each pair, the next features from First on become the products of bumps of two of the columns, which all precede
-	// them. Places is the number of pairs that rows have features for; those without a pair stay 0, or leave the table
-	// where Narrow.
+	// them. Places is the number of pairs that rows have features for; those without a pair stay 0.
 	Pairs  [][2]int
 	First  int
 	Places int
-	Narrow bool
+	Narrow bool // features that are 0 in every row then leave the table
 }
 
-// A Curved is a numeric column: its line is feature At, and the Features after it are its bumps or waves.
-type Curved struct{ At, Features int }
+// A Curved is a numeric column: its line is feature At, and the Features after it are its bumps or waves, which become
+// 0 where Straight.
+type Curved struct {
+	At, Features int
+	Straight     bool
+}
 
-// dropped is how many features leave the table.
-func (r Refinement) dropped() int {
-	if !r.Narrow {
-		return 0
+// places are where the features of a row go, −1 where they become 0, and the number of features afterwards.
+func (r Refinement) places(dim int) (to []int32, n int) {
+	to = make([]int32, dim)
+	open := r.First + schema.PairFeatures*len(r.Pairs)
+	gone := func(j int) bool {
+		return j >= open && j < r.First+schema.PairFeatures*r.Places ||
+			slices.ContainsFunc(r.Columns, func(c Curved) bool { return c.Straight && j > c.At && j <= c.At+c.Features })
 	}
-	return schema.PairFeatures * (r.Places - len(r.Pairs))
+	for j := range to {
+		switch out := gone(j); {
+		case !out:
+			to[j] = int32(n)
+			n++
+		default:
+			if to[j] = -1; !r.Narrow {
+				n++
+			}
+		}
+	}
+	return to, n
 }
 
 // Refine returns the table with its rows encoded so, in memory: as they would have been read, up to the rounding of
@@ -38,7 +56,8 @@ func (r Refinement) dropped() int {
 // with ctx.
 func (t *Table) Refine(ctx context.Context, r Refinement, workers int) (*Table, error) {
 	out := *t
-	out.unmap, out.pages, out.Dim = nil, nil, t.Dim-r.dropped()
+	to, dim := r.places(t.Dim)
+	out.unmap, out.pages, out.Dim = nil, nil, dim
 	out.Blocks = make([]*Block, len(t.Blocks))
 	rule := t.rule
 	if rule.bound == 0 { // a table that no schema made
@@ -49,7 +68,7 @@ func (t *Table) Refine(ctx context.Context, r Refinement, workers int) (*Table, 
 	var all sync.WaitGroup
 	for range max(1, workers) {
 		all.Go(func() {
-			f := refiner{Refinement: r, rule: rule, line: make([]float64, len(r.Columns))}
+			f := refiner{Refinement: r, to: to, dim: dim, rule: rule, line: make([]float64, len(r.Columns))}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(t.Blocks) {
@@ -70,6 +89,8 @@ func (t *Table) Refine(ctx context.Context, r Refinement, workers int) (*Table, 
 // A refiner is one goroutine's memory.
 type refiner struct {
 	Refinement
+	to     []int32 // Refinement.places
+	dim    int
 	rule   rowRule
 	memory Arena
 	line   []float64 // of each column, from −1 to 1; NaN where the row has no value
@@ -85,7 +106,7 @@ type refiner struct {
 // block returns the refined rows of b.
 func (f *refiner) block(b *Block) *Block {
 	k := *b
-	k.Norm, k.Dim = f.memory.Floats(b.N), b.Dim-f.dropped()
+	k.Norm, k.Dim = f.memory.Floats(b.N), f.dim
 	if k.X = nil; b.Start == nil {
 		k.X = f.memory.Floats(b.N * k.Dim)
 	}
@@ -122,7 +143,7 @@ func (f *refiner) row(b *Block, i int) {
 		case int(j) < f.First:
 			f.col, f.val = append(f.col, j), append(f.val, float64(v))
 		case int(j) >= end:
-			f.last, f.after = append(f.last, j-int32(f.dropped())), append(f.after, float64(v))
+			f.last, f.after = append(f.last, f.to[j]), append(f.after, float64(v))
 		}
 		if int(j) == b.Dim-1 && v > 0 {
 			one = float64(v)
@@ -138,6 +159,7 @@ func (f *refiner) row(b *Block, i int) {
 		}
 	}
 	f.lines(one)
+	f.move()
 	f.products(one)
 	f.col, f.val = append(f.col, f.last...), append(f.val, f.after...)
 	for k := range f.val {
@@ -166,13 +188,25 @@ func (f *refiner) lines(one float64) {
 	}
 }
 
+// move leaves what the row keeps of its features, where they go.
+func (f *refiner) move() {
+	k := 0
+	for n, j := range f.col {
+		if f.to[j] >= 0 {
+			f.col[k], f.val[k] = f.to[j], f.val[n]
+			k++
+		}
+	}
+	f.col, f.val = f.col[:k], f.val[:k]
+}
+
 // products adds the features of pairs, multiplied by scale as the others are.
 func (f *refiner) products(scale float64) {
 	for n, pair := range f.Pairs {
 		at, of := pairOf(f.line[pair[0]], f.line[pair[1]])
 		for k, v := range of {
 			if v != 0 {
-				f.col = append(f.col, int32(f.First+schema.PairFeatures*n+at[k]))
+				f.col = append(f.col, f.to[f.First+schema.PairFeatures*n+at[k]])
 				f.val = append(f.val, v*scale)
 			}
 		}

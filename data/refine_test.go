@@ -24,7 +24,7 @@ type refined struct {
 	raw    [][]float64
 }
 
-func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, narrow bool, pairs [][2]int, n int) refined {
+func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, narrow, straight bool, pairs [][2]int, n int) refined {
 	t.Helper()
 	text := header + "dataset: d\nformat: {missing: [\"?\"]}\ncolumns:\n"
 	offset := 0
@@ -41,7 +41,7 @@ func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, narrow bool
 		"  - {name: y, type: label, min: 0, max: 1}\n"
 	f := refined{schema: mustParse(t, text)}
 	f.r = Refinement{Pairs: pairs, First: offset + 6 + 9 + 2 + 4 + 1, Places: 2, Narrow: narrow,
-		Columns: []Curved{{offset, 5}, {offset + 6, 8}, {offset + 17, 3}, {offset + 21, 0}}}
+		Columns: []Curved{{offset, 5, straight}, {offset + 6, 8, false}, {offset + 17, 3, straight}, {offset + 21, 0, straight}}}
 	var csv strings.Builder
 	csv.WriteString(strings.Repeat("t,", offset/16) + "a,b,g,c,d,s,y\n")
 	for range n {
@@ -89,6 +89,13 @@ func newRefined(t *testing.T, rnd *rand.Rand, header string, sparse, narrow bool
 		if narrow {
 			row = slices.Delete(row, f.r.First+25*len(pairs), f.r.First+50)
 		}
+		for _, c := range slices.Backward(f.r.Columns) {
+			if c.Straight && narrow {
+				row = slices.Delete(row, c.At+1, c.At+1+c.Features)
+			} else if c.Straight {
+				clear(row[c.At+1 : c.At+1+c.Features])
+			}
+		}
 		fmt.Fprintf(&csv, "%v,%s,u,%s,%v,?,%v\n", cells[0], text(1, 1), text(2, 3), cells[4], rnd.Float64())
 		f.raw = append(f.raw, row)
 	}
@@ -119,12 +126,13 @@ func TestRefine(t *testing.T) {
 		"row_scaling: project\nrow_norm: 50\n", "norm: l1\n", "norm: l1\nrow_scaling: project\nrow_norm: 2.7\n"} {
 		for _, sparse := range []bool{false, true} {
 			for _, narrow := range []bool{false, true} {
-				for _, pairs := range [][][2]int{nil, {{0, 1}}, {{2, 0}, {1, 2}}} {
+				for k, pairs := range [][][2]int{nil, {{0, 1}}, {{2, 0}, {1, 2}}, nil, {{2, 0}, {1, 2}}} {
+					straight := k > 2
 					n := 120
 					if header == "" {
 						n = BlockRows + 77
 					}
-					f := newRefined(t, rnd, header, sparse, narrow, pairs, n)
+					f := newRefined(t, rnd, header, sparse, narrow, straight, pairs, n)
 					before := Subset([]*Table{f.table}, func(int) bool { return true }).Dense()
 					got, err := f.table.Refine(t.Context(), f.r, 3)
 					if err != nil {
@@ -141,7 +149,7 @@ func TestRefine(t *testing.T) {
 							rule.apply(want)
 							for j, x := range b.Dense(i, &memory) {
 								if math.Abs(float64(x)-want[j]) > 32*rule.unit {
-									t.Fatalf("%q, sparse %t, narrow %t, pairs %v: feature %d of row %d is %v, want %v", header, sparse, narrow, pairs, j, row, x, want[j])
+									t.Fatalf("%q, sparse %t, narrow %t, pairs %v: straight %t: feature %d of row %d is %v, want %v", header, sparse, narrow, pairs, straight, j, row, x, want[j])
 								}
 							}
 							if old := f.table.Blocks[k]; sparse && int(b.Start[i+1]-b.Start[i]) > int(old.Start[i+1]-old.Start[i])+4*len(pairs) {
@@ -160,7 +168,7 @@ func TestRefine(t *testing.T) {
 			}
 		}
 	}
-	f := newRefined(t, rnd, "", false, true, nil, 3)
+	f := newRefined(t, rnd, "", false, true, false, nil, 3)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if tab, err := f.table.Refine(over, f.r, 2); !errors.Is(err, context.Canceled) || tab != nil {
@@ -208,7 +216,9 @@ func TestRefineKeepsTheBound(t *testing.T) {
 			}
 		}
 		tab.Blocks = []*Block{b}
-		r := Refinement{Columns: []Curved{{0, 3}, {4, 0}, {5, 2}, {9, 5}}, First: 19, Places: 2, Narrow: rapid.Bool().Draw(t, "narrow")}
+		straight := rapid.Bool().Draw(t, "straight")
+		r := Refinement{Columns: []Curved{{0, 3, straight}, {4, 0, false}, {5, 2, straight}, {9, 5, false}}, First: 19, Places: 2,
+			Narrow: rapid.Bool().Draw(t, "narrow")}
 		if rapid.Bool().Draw(t, "pairs") {
 			r.Pairs = [][2]int{{0, 2}, {3, 0}}
 		}

@@ -59,7 +59,10 @@ type Auto struct {
 	SmoothBumps bool `yaml:"-" json:"smooth_bumps,omitempty"` // a run's output goes through Smooth
 
 	FirstNoise float64 `yaml:"-" json:"first_noise,omitempty"` // noise multiplier of the first release; 0: there is none
-	LastNoise  float64 `yaml:"-" json:"last_noise,omitempty"`  // noise multiplier of the last release; 0: there is none
+	// With more noise than that, ν√d over 4s(1 − s) for the share s of a class, columns keep their line alone; 0: they
+	// keep their curves.
+	Rare      float64 `yaml:"-" json:"rare,omitempty"`
+	LastNoise float64 `yaml:"-" json:"last_noise,omitempty"` // noise multiplier of the last release; 0: there is none
 
 	// noise multiplier of a count of class 1, at the log-odds of whose share predictions begin; 0: they begin at 0
 	ShareNoise float64 `yaml:"-" json:"share_noise,omitempty"`
@@ -217,6 +220,7 @@ func (m Auto) choose(pub oracle.Public, obj Objective, terms Terms) (*autoChoice
 			return nil, err
 		}
 		c.setFirst(pub, single, delta)
+		c.setRare(pub)
 		c.setShare(pub, single, delta)
 		c.setCenter(pub, single, delta)
 		c.foresee(pub, obj, one)
@@ -451,11 +455,14 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 	}
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
-		o, shift, center, pairs, err := m.ask(ctx, o)
+		o, shift, center, choice, err := m.ask(ctx, o)
 		if err != nil {
 			return Step{W: make([]float64, pub.Dim), Shift: shift}, err
 		}
 		m := m.skewed(pub, shift)
+		if choice.Lines {
+			m = m.straight(pub.Chosen(choice), obj)
+		}
 		long := m // as it was chosen for rows of norm R
 		if center != nil {
 			m, _ = m.around(pub, obj, center)
@@ -480,41 +487,41 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		case err != nil || !goes:
 			return st, err
 		case m.LastNoise > 0 || m.Factor > 0:
-			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pairs, st)
+			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pub.Chosen(choice), st)
 			return st, err
 		}
 		return m.orClass(ctx, o, output.W(), st)
 	})
 }
 
-// ask asks for what comes before the gradients: where predictions begin, what rows are taken relative to, and how many
-// pairs of columns they have features for.
-func (m Auto) ask(ctx context.Context, o oracle.Oracle) (with oracle.Oracle, shift float64, center []float64, pairs int,
-	err error) {
+// ask asks for what comes before the gradients: where predictions begin, what rows are taken relative to, and how they
+// are encoded.
+func (m Auto) ask(ctx context.Context, o oracle.Oracle) (with oracle.Oracle, shift float64, center []float64,
+	choice oracle.Choice, err error) {
 	pub := o.Public()
 	if m.FirstNoise > 0 {
 		var f *first
-		if f, o, pairs, err = m.begin(ctx, o); err != nil {
-			return o, startOf(pub), nil, 0, err
+		if f, o, choice, err = m.begin(ctx, o); err != nil {
+			return o, startOf(pub), nil, choice, err
 		}
-		if m.Center == CenterMean {
-			center = f.center(pairs)
+		if m.Center == CenterMean && !choice.Lines {
+			center = f.center(len(choice.Pairs))
 		}
-		return o, f.label, center, pairs, nil
+		return o, f.label, center, choice, nil
 	}
 	shift = m.Shift
 	if m.LabelNoise > 0 {
 		if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
-			return o, startOf(pub), nil, 0, err
+			return o, startOf(pub), nil, choice, err
 		}
 	}
 	if m.ShareNoise > 0 {
 		if shift, err = m.askShare(ctx, o); err != nil {
-			return o, 0, nil, 0, err
+			return o, 0, nil, choice, err
 		}
 	}
 	if m.Center == CenterMean {
 		center, err = m.askCenter(ctx, o)
 	}
-	return o, shift, center, 0, err
+	return o, shift, center, choice, err
 }

@@ -117,9 +117,13 @@ func (c *autoChoice) atStart(pub oracle.Public) string {
 	if c.quad {
 		also = "the mean label"
 	}
-	return fmt.Sprintf("first: sums of rows and of products of columns, released with %g of the budget, "+
+	said := fmt.Sprintf("first: sums of rows and of products of columns, released with %g of the budget, "+
 		"choose up to %d pairs of columns that are encoded together, and give %s; in the mean row they would have noise of length %.3g, over the bound on a row",
 		firstShare, pub.Slots, also, c.firstLength(pub))
+	if c.Rare > 0 {
+		said += fmt.Sprintf("; if ν√d is above %g of 4s(1−s), s the share of a class in them, columns keep their lines alone, not centered", c.Rare)
+	}
+	return said
 }
 
 // A first is what the first release says of a table. All of it is noisy.
@@ -220,8 +224,9 @@ func (f *first) center(pairs int) []float64 {
 	m := slices.Clone(f.all)
 	floats.Scale(1/f.rows, m)
 	m[f.pub.Intercept-1] = 0 // every row has it
-	from, to := f.pub.OpenSlots(0)
-	clear(m[from:to])
+	for _, g := range f.pub.Gone(oracle.Choice{}) {
+		clear(m[g[0]:g[1]])
+	}
 	shrink(m, float64(len(f.share))*f.noise*f.noise/(f.rows*f.rows))
 	part := f.unit / f.pub.NormBound
 	floats.Scale(1/math.Sqrt(1+float64(pairs)*4/9*part*part), m)
@@ -361,26 +366,28 @@ func (f *first) excess(v []float64, a, b paired, k int, length float64) float64 
 
 // begin asks for the first release, and chooses the encoding of rows. From then on o's answers are about those, and 0
 // where rows have no features.
-func (m Auto) begin(ctx context.Context, o oracle.Oracle) (*first, oracle.Oracle, int, error) {
+func (m Auto) begin(ctx context.Context, o oracle.Oracle) (*first, oracle.Oracle, oracle.Choice, error) {
 	f, err := m.askFirst(ctx, o)
 	if err != nil {
-		return nil, o, 0, err
+		return nil, o, oracle.Choice{}, err
 	}
-	pairs := f.pairs()
-	if err := oracle.Refine(ctx, o, oracle.Choice{Pairs: pairs}); err != nil {
-		return nil, o, 0, err
+	choice := oracle.Choice{Lines: m.rare(f)}
+	if !choice.Lines {
+		choice.Pairs = f.pairs()
 	}
-	with := &narrow{Oracle: o, features: f.pub.Features()}
-	with.from, with.to = f.pub.OpenSlots(len(pairs))
-	return f, with, len(pairs), nil
+	if err := oracle.Refine(ctx, o, choice); err != nil {
+		return nil, o, oracle.Choice{}, err
+	}
+	return f, &narrow{Oracle: o, features: f.pub.Features(), gone: f.pub.Gone(choice)}, choice, nil
 }
 
-// A narrow is an oracle over rows whose features from one on up to another are 0: so are the gradients', without their
-// noise.
+// A narrow is an oracle over rows some of whose features, each from one on up to another, are 0: so are the gradients',
+// without their noise.
 type narrow struct {
 	oracle.Oracle
-	features, from, to int
-	batch              narrowBatch // the last
+	features int
+	gone     [][2]int
+	batch    narrowBatch // the last
 }
 
 type narrowBatch struct {
@@ -398,7 +405,9 @@ func (o *narrow) Batch(ctx context.Context, s sample.Sampler, queries ...oracle.
 func (b *narrowBatch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 	g, err := b.Batch.Grad(q, w)
 	for row := 0; row < len(g); row += b.o.features {
-		clear(g[row+b.o.from : row+b.o.to])
+		for _, gone := range b.o.gone {
+			clear(g[row+gone[0] : row+gone[1]])
+		}
 	}
 	return g, err
 }

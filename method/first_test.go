@@ -146,12 +146,12 @@ func TestFirstPairs(t *testing.T) {
 	} {
 		o := newTotaling(rnd, 20000, 6, c.classes, c.label)
 		m := Auto{FirstNoise: c.noise}
-		f, with, n, err := m.begin(t.Context(), o)
-		if err != nil || n != len(c.want) || !slices.Equal(o.choice.Pairs, c.want) {
+		f, with, choice, err := m.begin(t.Context(), o)
+		if err != nil || !slices.Equal(o.choice.Pairs, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, o.choice.Pairs, err, c.want)
 			continue
 		}
-		mean := 0.0
+		n, mean := len(choice.Pairs), 0.0
 		for _, y := range o.labels {
 			mean += y / float64(len(o.labels))
 		}
@@ -200,10 +200,68 @@ func TestFirstCenter(t *testing.T) {
 	}
 }
 
+// TestRareClass: where one class is rare beside the noise, columns keep their lines alone, rows are not centered, and clip norm and
+// momentum are those of so many features; where classes are alike, or with less noise, or where the rule is not asked, nothing changes.
+func TestRareClass(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(83, 1))
+	for _, c := range []struct {
+		name  string
+		share float64
+		noise float64 // of each of the steps
+		limit float64
+		want  bool
+	}{
+		{"rare", 0.02, 300, rareWaves, true}, {"alike", 0.4, 300, rareWaves, false}, {"calm", 0.02, 30, rareWaves, false},
+		{"not asked", 0.02, 300, 0, false},
+	} {
+		o := newTotaling(rnd, 20000, 6, 2, func([]float64) float64 {
+			if rnd.Float64() < c.share {
+				return 1
+			}
+			return 0
+		})
+		o.facts.Smooth, o.facts.Lipschitz = 0.25, 1
+		m := Auto{FirstNoise: 5, Rare: c.limit, Center: CenterMean, Steps: 80, Rate: 12, Momentum: 0.5,
+			Gradient: Gradient{Clip: 0.2, Noise: c.noise}}
+		with, _, center, choice, err := m.ask(t.Context(), o)
+		if err != nil || choice.Lines != c.want || o.choice.Lines != c.want || (center == nil) != c.want {
+			t.Errorf("%s: %+v, center %v, %v", c.name, choice, center, err)
+		}
+		if !c.want {
+			continue
+		}
+		b, err := with.Batch(t.Context(), sample.Full{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Grad(oracle.Grad{Clip: clip.Norm{C: 1}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, v := range g {
+			if line := j < 18 && j%3 == 0 || j == o.facts.Dim-1; (v != 0) != line {
+				t.Errorf("the gradient of feature %d is %v", j, v)
+			}
+		}
+		chosen := o.facts.Chosen(choice)
+		if chosen.Dim != 7 || len(o.facts.Narrow(g, choice)) != 7 {
+			t.Errorf("%d features, want 6 lines and the intercept", chosen.Dim)
+		}
+		// As the rule chooses for a table of lines with that noise, the steps as planned.
+		s := m.straight(chosen, Objective{})
+		nu := c.noise / 20000 / math.Sqrt(80)
+		clip := min(autoMaxClip, autoClip*math.Pow(nu*math.Sqrt(7), -autoClipPower))
+		momentum := max(0, min(1-10./80, 1-12*80*nu*clip/autoNoise))
+		if s.Steps != 80 || s.Rate != 12 || math.Abs(s.Gradient.Clip-clip) > 1e-12 || math.Abs(s.Momentum-momentum) > 1e-12 {
+			t.Errorf("%+v; want clip norm %v and momentum %v", s, clip, momentum)
+		}
+	}
+}
+
 // TestNarrowAllocatesNothing: the oracle that leaves places out allocates nothing in a step.
 func TestNarrowAllocatesNothing(t *testing.T) {
 	g := make([]float64, 2*60)
-	o := &narrow{Oracle: still{&stillBatch{g: g}}, features: 60, from: 20, to: 50}
+	o := &narrow{Oracle: still{&stillBatch{g: g}}, features: 60, gone: [][2]int{{20, 50}}}
 	ctx := t.Context()
 	var q oracle.Grad
 	if n := testing.AllocsPerRun(100, func() {

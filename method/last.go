@@ -82,10 +82,10 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 }
 
 // finish makes the model of w, the tail average of a run that ended with st, after the last release where there is one.
-// m is as it was chosen, for rows that are not centered. nil: the run diverged, or it stands where it began, and its
-// output is the model.
+// m is as it was chosen, for rows that are not centered; chosen are the facts of the features that rows have. nil: the
+// run diverged, or it stands where it began, and its output is the model.
 func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor *MarginFactor, w []float64,
-	pairs int, st Step) (*Made, error) {
+	chosen oracle.Public, st Step) (*Made, error) {
 	pub, q := o.Public(), m.lastQuery()
 	m.Smooth(w, pub, obj, st)
 	size := floats.Dot(w, w)
@@ -96,7 +96,7 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if st.Center != nil {
 		m, _ = m.around(pub, obj, st.Center)
 	}
-	expected := 1 - math.Min(1, float64(pub.WithSlots(pairs).Dim)*m.NoiseVariance(pub, obj.convex())/size)/2
+	expected := 1 - math.Min(1, float64(chosen.Dim)*m.NoiseVariance(pub, obj.convex())/size)/2
 	switch {
 	case m.Factor > 0:
 		expected = m.Factor

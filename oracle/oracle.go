@@ -89,8 +89,12 @@ type Public struct {
 }
 
 // A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it are its
-// bumps, or the Waves features its waves.
-type Numeric struct{ At, Bumps, Waves int }
+// bumps, or the Waves features its waves. Free says that a run that
+// begins chose them, since the schema names no encoding.
+type Numeric struct {
+	At, Bumps, Waves int
+	Free             bool
+}
 
 // Features are those beside the line.
 func (n Numeric) Features() int { return n.Bumps + n.Waves }

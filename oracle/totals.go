@@ -161,6 +161,7 @@ func (p Public) FirstSlot() int {
 // A Choice says how rows are encoded from now on. It is a function of releases and public numbers.
 type Choice struct {
 	Pairs [][2]int // of columns in Public.Numeric, each of which fills the next of the Slots
+	Lines bool     // numeric columns keep their line alone: no bumps and waves
 }
 
 // Check says whether the rows of a run can be encoded so.
@@ -173,7 +174,7 @@ func (c Choice) Check(p Public) error {
 	}
 	for k, pair := range c.Pairs {
 		for _, i := range pair {
-			if i < 0 || i >= len(p.Numeric) || p.Numeric[i].Features() == 0 {
+			if i < 0 || i >= len(p.Numeric) || p.Numeric[i].Features() == 0 || c.Lines {
 				return fmt.Errorf("oracle: pair %d is of column %d; choose one of the %d numeric columns that have bumps or waves", k, i, len(p.Numeric))
 			}
 		}
@@ -193,22 +194,44 @@ func (p Public) WithSlots(n int) Public {
 	return p
 }
 
-// OpenSlots are the features from one on up to another that rows do not have with that number of pairs.
-func (p Public) OpenSlots(pairs int) (from, to int) {
-	from = p.FirstSlot()
-	return from + pairs*PairFeatures, from + p.Slots*PairFeatures
+// Gone are the features, each from one on up to another and in their order, that are 0 in every row under a choice.
+func (p Public) Gone(c Choice) (gone [][2]int) {
+	for _, n := range p.Numeric {
+		if c.Lines {
+			gone = append(gone, [2]int{n.At + 1, n.At + 1 + n.Features()})
+		}
+	}
+	if p.Slots > 0 {
+		from := p.FirstSlot()
+		gone = append(gone, [2]int{from + len(c.Pairs)*PairFeatures, from + p.Slots*PairFeatures})
+	}
+	return gone
 }
 
-// Narrow is w, of rows with all places, without the parameters of OpenSlots.
-func (p Public) Narrow(w []float64, pairs int) (out []float64) {
-	if p.Slots == 0 {
-		return w
-	}
-	from, to := p.OpenSlots(pairs)
+// Narrow is w, of rows with all features, without the parameters of those that are Gone.
+func (p Public) Narrow(w []float64, c Choice) (out []float64) {
 	for row := range slices.Chunk(w, p.Features()) {
-		out = append(append(out, row[:from]...), row[to:]...)
+		next := 0
+		for _, g := range p.Gone(c) {
+			out, next = append(out, row[next:g[0]]...), g[1]
+		}
+		out = append(out, row[next:]...)
 	}
 	return out
+}
+
+// Chosen are the facts of rows without the features that are Gone.
+func (p Public) Chosen(c Choice) Public {
+	gone := 0
+	for _, g := range p.Gone(c) {
+		gone += g[1] - g[0]
+	}
+	p.Dim -= p.Margins() * gone
+	p.Slots = len(c.Pairs)
+	if c.Lines {
+		p.Numeric = nil
+	}
+	return p
 }
 
 // A Refiner is an Oracle that can change the encoding of its rows, once. From then on every answer is about the rows so

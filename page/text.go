@@ -115,7 +115,7 @@ func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 	}
 	fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(r.Course.Steps), r.Run.Method)
 	if g.FirstShare > 0 {
-		fmt.Fprintf(w, "Pairs      %s, by a release that took %.0f %% of the budget\n", pairs(r.Run.Pairs), 100*g.FirstShare)
+		fmt.Fprintf(w, "Pairs      %s, by a release that took %.0f %% of the budget\n", pairs(r.Run), 100*g.FirstShare)
 	}
 	if g.CountShare > 0 {
 		fmt.Fprintf(w, "Share      predictions begin at the noisy share of a class, which took %.0f %% of the budget\n", 100*g.CountShare)

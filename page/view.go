@@ -209,15 +209,18 @@ func (v *view) part(of func(*record.Guarantee) float64) string {
 }
 
 // pairs names the pairs of columns that a release chose.
-func pairs(names []string) string {
-	if len(names) == 0 {
+func pairs(r record.Run) string {
+	switch {
+	case r.Lines:
+		return "none, and no bumps or waves, as one class is rare"
+	case len(r.Pairs) == 0:
 		return "none"
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(r.Pairs, ", ")
 }
 
 // Pairs are those.
-func (v *view) Pairs() string { return pairs(v.Run.Pairs) }
+func (v *view) Pairs() string { return pairs(v.Run) }
 
 // Status says why a run is not finished.
 func (v *view) Status() string {
@@ -441,6 +444,7 @@ var fieldNames = map[string]string{
 	"noise_multiplier": "noise multiplier",
 	"center_noise":     "noise multiplier of the mean row",
 	"share_noise":      "noise multiplier of the share of a class",
+	"rare":             "noise from which on a rare class leaves lines alone",
 	"factor":           "factor on margins at the end, offset apart",
 	"late_noise":       "noise multiplier of the second stage",
 	"noisy_norm":       "Armijo's condition takes the norm of the noisy gradient",

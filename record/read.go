@@ -77,7 +77,8 @@ func Of(info *runlog.Info, log *runlog.Record) *Record {
 	}
 	r.Course.Planned = info.MaxSteps
 	if t := info.Result; t != nil {
-		r.Run.Outcome, r.Run.Fallback, r.Run.Pairs, r.Run.Claim = t.Outcome, t.Fallback, t.Pairs, t.Claim
+		r.Run.Outcome, r.Run.Fallback, r.Run.Claim = t.Outcome, t.Fallback, t.Claim
+		r.Run.Pairs, r.Run.Lines = t.Pairs, t.Lines
 		r.Run.TrainSeconds = t.TrainSeconds
 		r.Course.Steps, r.Course.Charged = t.Steps, t.Charged
 	}

@@ -72,6 +72,7 @@ type Run struct {
 	Outcome    string         `json:"outcome,omitempty"`
 	Fallback   string         `json:"fallback,omitempty"` // the class that the model predicts for every row
 	Pairs      []string       `json:"pairs,omitempty"`    // of columns, which a charged release chose
+	Lines      bool           `json:"lines,omitempty"`    // it left out bumps and waves, as one class is rare
 	Claim      *runlog.Claim  `json:"claim,omitempty"`
 	Search     *runlog.Search `json:"search,omitempty"`
 

@@ -206,7 +206,7 @@ func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) 
 
 // result is what run.json says of a run that ended so, after so many charges.
 func (j *Job) result(e ending, charged int) (r *runlog.Result, err error) {
-	r = &runlog.Result{Steps: e.steps, Charged: charged, Outcome: e.outcome, Fallback: e.class}
+	r = &runlog.Result{Steps: e.steps, Charged: charged, Outcome: e.outcome, Fallback: e.class, Lines: e.choice.Lines}
 	if e.claim != nil {
 		c := runlog.Claim(*e.claim)
 		r.Claim = &c
@@ -234,8 +234,8 @@ func (j *Job) file(e ending, g Guarantee) (*model.File, error) {
 	return j.fileOf(e, g)
 }
 
-// narrow are the parameters of an ending without those of places that no pair takes, as the model file has them.
-func (j *Job) narrow(e ending) []float64 { return j.Facts.Narrow(e.w, len(e.choice.Pairs)) }
+// narrow are the parameters of an ending without those of features that rows do not have, as the model file has them.
+func (j *Job) narrow(e ending) []float64 { return j.Facts.Narrow(e.w, e.choice) }
 
 // fileOf is the model file with parameters as it has them.
 func (j *Job) fileOf(e ending, g Guarantee) (*model.File, error) {

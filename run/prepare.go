@@ -83,10 +83,7 @@ func prepare(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	free := schema.Free()
-	encoded := schema.WithHats(bumps.Hats)
-	if bumps.Waves > 0 {
-		encoded = schema.WithWaves(bumps.Waves)
-	}
+	encoded := schema.WithCurves(bumps.Hats, bumps.Waves, spec.Hats == nil)
 	encoded, why, err := spec.places(encoded)
 	if err != nil {
 		return nil, err
@@ -225,13 +222,16 @@ func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, 
 	return encoded.WithPlaces(n), why, nil
 }
 
-// chosen is the job under the encoding that its run chose, without open places.
+// chosen is the job under the encoding that its run chose, without features that are 0 in every row.
 func (j *Job) chosen(c oracle.Choice) (*Job, error) {
 	if j.Facts.Slots == 0 {
 		return j, nil
 	}
 	with := *j
 	with.Schema, with.Objective = j.Schema.WithPairs(j.paired(c)...), method.Objective{}
+	if c.Lines {
+		with.Schema = with.Schema.WithLines()
+	}
 	return &with, with.setModel()
 }
 
@@ -523,7 +523,7 @@ func (j *Job) setFacts() {
 	j.Facts.LabelScale = schema.Label().Scale
 	for first, c := range schema.Places() {
 		if c.Hats+c.Waves > 0 {
-			j.Facts.Numeric = append(j.Facts.Numeric, oracle.Numeric{At: first, Bumps: c.Hats, Waves: c.Waves})
+			j.Facts.Numeric = append(j.Facts.Numeric, oracle.Numeric{At: first, Bumps: c.Hats, Waves: c.Waves, Free: c.Chosen})
 		}
 	}
 	j.Facts.Calibrated = !spec.Uncentered && spec.sum == nil && schema.Classes() > 1 &&

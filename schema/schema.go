@@ -221,6 +221,7 @@ type Column struct {
 	// where the bounds, levels or classes come from; nothing is computed from it
 	Source string `json:"source,omitempty"`
 	Free   bool   `json:"-"` // numeric: the schema file names no encoding, so a run may choose Hats or Waves
+	Chosen bool   `json:"-"` // numeric: a run chose Hats or Waves
 
 	// of a schema made by [Schema.ForHistograms]: how the column is counted; nil: it is not
 	Counts *Counting `json:"-"`
@@ -324,18 +325,34 @@ func (s *Schema) Free() int {
 }
 
 // WithHats is the schema with that many bumps, or none, in each column that was free. No column is free afterwards.
-func (s *Schema) WithHats(hats int) *Schema { return s.with(hats, 0) }
+func (s *Schema) WithHats(hats int) *Schema {
+	return s.each(func(c *Column) {
+		if c.Free {
+			c.Hats, c.Free = hats, false
+		}
+	})
+}
 
-// WithWaves is likewise the schema with that many waves.
-func (s *Schema) WithWaves(waves int) *Schema { return s.with(0, waves) }
+// WithCurves is likewise the schema with bumps or waves, which a run chose or a person asked for.
+func (s *Schema) WithCurves(hats, waves int, chosen bool) *Schema {
+	return s.each(func(c *Column) {
+		if c.Free {
+			c.Hats, c.Waves, c.Chosen, c.Free = hats, waves, chosen && hats+waves > 0, false
+		}
+	})
+}
 
-func (s *Schema) with(hats, waves int) *Schema {
+// WithLines is the schema without bumps and waves.
+func (s *Schema) WithLines() *Schema {
+	return s.each(func(c *Column) { c.Hats, c.Waves, c.Chosen = 0, 0, false })
+}
+
+// each is the schema after change has seen each of its columns.
+func (s *Schema) each(change func(*Column)) *Schema {
 	t := *s
 	t.Columns = slices.Clone(s.Columns)
 	for i := range t.Columns {
-		if c := &t.Columns[i]; c.Free {
-			c.Hats, c.Waves, c.Free = hats, waves, false
-		}
+		change(&t.Columns[i])
 	}
 	return &t
 }

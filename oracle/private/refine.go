@@ -32,7 +32,7 @@ func (o *Oracle) Refine(ctx context.Context, c oracle.Choice) error {
 
 // Refine encodes the rows as the choice says: the next sums are over those.
 func (s *Local) Refine(ctx context.Context, c oracle.Choice) error {
-	if len(c.Pairs) == 0 {
+	if len(c.Pairs) == 0 && !c.Lines {
 		return nil
 	}
 	t, err := s.table.Refine(ctx, Refinement(s.facts, c), len(s.workers))
@@ -47,7 +47,7 @@ func (s *Local) Refine(ctx context.Context, c oracle.Choice) error {
 func Refinement(p oracle.Public, c oracle.Choice) data.Refinement {
 	r := data.Refinement{Pairs: c.Pairs, First: p.FirstSlot(), Places: p.Slots}
 	for _, n := range p.Numeric {
-		r.Columns = append(r.Columns, data.Curved{At: n.At, Features: n.Features()})
+		r.Columns = append(r.Columns, data.Curved{At: n.At, Features: n.Features(), Straight: c.Lines})
 	}
 	return r
 }

@@ -122,7 +122,7 @@ func (o *Oracle) Refine(_ context.Context, c oracle.Choice) error {
 	if o.refined {
 		return errors.New("replay: rows are refined once; their encoding was chosen before")
 	}
-	o.refined, o.choice = true, &oracle.Choice{Pairs: slices.Clone(c.Pairs)}
+	o.refined, o.choice = true, &oracle.Choice{Pairs: slices.Clone(c.Pairs), Lines: c.Lines}
 	return nil
 }
 

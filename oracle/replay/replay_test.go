@@ -82,6 +82,18 @@ func TestFirstRelease(t *testing.T) {
 			t.Errorf("%v of a record of %d numbers", sums, n)
 		}
 	}
+	// A choice without curves is told as it is, and pairs need curves.
+	then = &next{}
+	o = &replay.Oracle{Facts: facts, Next: replay.Each(nil), Then: then}
+	if err := o.Refine(t.Context(), oracle.Choice{Lines: true, Pairs: chosen.Pairs}); err == nil {
+		t.Error("pairs of columns without bumps")
+	}
+	if err := o.Refine(t.Context(), oracle.Choice{Lines: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Batch(t.Context(), sample.Full{}, q); err != nil || len(then.told) != 1 || !then.told[0].Lines {
+		t.Errorf("told %v, %v", then.told, err)
+	}
 	// Behind a record, the same is asked of the oracle that follows at once.
 	then = &next{}
 	o = &replay.Oracle{Facts: facts, Next: replay.Each(nil), Then: then}

@@ -150,6 +150,8 @@ type Result struct {
 	Fallback string `json:"fallback,omitempty"`
 	// the pairs of columns that a charged release chose, as in x × y
 	Pairs []string `json:"pairs,omitempty"`
+	// columns lost the bumps or waves that the run had chosen, since by a charged release one class is rare
+	Lines bool `json:"lines,omitempty"`
 	// of an owner's run: the model is the mean of so many owners' parameters
 	Owners       int     `json:"owners,omitempty"`
 	TrainSeconds float64 `json:"train_seconds"`

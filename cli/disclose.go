@@ -32,7 +32,8 @@ whom the run protects against whom, what it and the dataset's whole life cost, w
 the model is, and what people stated about purpose and data. It reads no data.
 
 What only a person knows is in the block disclosure of the spec, and in author and source of the schema. What
-nobody stated stands there as "not stated"; --strict refuses it (exit code 2). --spec FILE takes the statements
+nobody stated stands there as "not stated". --strict refuses that, a program without a version, a dataset without a
+lifetime budget and a reviewer who is the operator (exit code 2); without it, they are warnings on the page. --spec FILE takes the statements
 of another spec and its schema, for a run whose own have none or are wrong.
 
 --sign KEY signs both files as ssh-keygen does (Ed25519). Files that exist stay as they are: a correction
@@ -45,7 +46,8 @@ goes to another file and names the one that it replaces by --supersedes.`,
 	c.Flags().StringVar(&q.out, "out", "", "file to write; the page stands beside it (default: RUN/"+disclosure.File+")")
 	c.Flags().StringVar(&q.where, "ledger", "", "the ledger of the run (default: the one in which it was reserved)")
 	c.Flags().StringVar(&q.spec, "spec", "", "take the statements of people from this spec and its schema")
-	c.Flags().BoolVar(&q.strict, "strict", false, "refuse where something is not stated")
+	c.Flags().BoolVar(&q.strict, "strict", false, "refuse what the page would warn of, and where something is not stated")
+	c.Flags().BoolVar(&q.privateOnly, "private-only", false, "leave out exact figures of test rows")
 	c.Flags().StringVar(&q.keyFile, "sign", "", "sign with this Ed25519 key of OpenSSH")
 	c.Flags().StringVar(&q.supersedes, "supersedes", "", "the disclosure that this one corrects")
 	return c
@@ -54,7 +56,7 @@ goes to another file and names the one that it replaces by --supersedes.`,
 // discloseFlags say of what to make a disclosure, and where to write it.
 type discloseFlags struct {
 	where, out, spec, supersedes, keyFile string
-	strict                                bool
+	strict, privateOnly                   bool
 }
 
 func (q *discloseFlags) run(c *cobra.Command, args []string) error {
@@ -73,7 +75,7 @@ func (q *discloseFlags) run(c *cobra.Command, args []string) error {
 			}
 		}
 	}
-	o := disclosure.Options{Made: program(), Supersedes: q.supersedes}
+	o := disclosure.Options{Made: program(), Supersedes: q.supersedes, PrivateOnly: q.privateOnly}
 	sign := func([]byte) ([]byte, error) { return nil, nil }
 	if q.keyFile != "" {
 		key, err := disclosure.ReadKey(q.keyFile)
@@ -104,6 +106,10 @@ func (q *discloseFlags) run(c *cobra.Command, args []string) error {
 	if q.strict && len(missing) > 0 {
 		return usageError("--strict: not stated: %s; write them into the spec and the schema, or name a spec that has them by --spec", strings.Join(missing, ", "))
 	}
+	warnings := d.Warnings()
+	if q.strict && len(warnings) > 0 {
+		return usageError("--strict: %s", strings.Join(warnings, " "))
+	}
 	text, err := d.Marshal()
 	if err != nil {
 		return err
@@ -128,6 +134,9 @@ func (q *discloseFlags) run(c *cobra.Command, args []string) error {
 			return err
 		}
 		fmt.Fprintln(c.OutOrStdout(), files[i]+disclosure.SignatureSuffix)
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(c.OutOrStdout(), "Warning:", w)
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(c.OutOrStdout(), "Not stated: %s\n", strings.Join(missing, ", "))
@@ -170,10 +179,6 @@ func inputOf(err error) error {
 func program() disclosure.Made {
 	b := run.ThisBuild()
 	m := disclosure.Made{At: time.Now().UTC().Format(time.RFC3339), Version: b.Version, Commit: b.Commit, Go: b.Go,
-		Platform: b.Platform, Kernels: b.Kernels}
-	if path, err := os.Executable(); err == nil {
-		dir, name := filepath.Split(path)
-		m.Binary, _ = runlog.Hash(dir, name) // a program that cannot be read has no fingerprint
-	}
+		Platform: b.Platform, Kernels: b.Kernels, Binary: runlog.Binary()}
 	return m
 }

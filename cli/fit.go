@@ -295,7 +295,7 @@ func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err erro
 	}
 	r := record.Of(info, nil)
 	if life != nil {
-		r.Lifetime = record.LifetimeOf(life)
+		r.Lifetime = record.LifetimeOf(life, info.Budget)
 	}
 	if f.asJSON {
 		return json.NewEncoder(c.OutOrStdout()).Encode(page.Summary(r, dir))

@@ -77,6 +77,7 @@ type answered struct {
 // serveCommands runs the commands that come as JSON on standard input, one after the other: a process for each takes longer than most of
 // them do.
 func serveCommands() {
+	runlog.ReleasedAs = runlog.Devel // pages say it
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
 		var args []string

@@ -28,6 +28,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/internal/race"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The test binary is also the command, under the name sotto.
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // the scripts wait for the disk, not for a core; the command line may say otherwise
 	testscript.Main(home{m}, map[string]func(){"sotto": func() {
 		crashAt = crashFrom(os.Getenv(crashVariable))
+		runlog.ReleasedAs = os.Getenv(releaseVariable)
 		code := execute()
 		if file := os.Getenv(peakVariable); file != "" {
 			status, _ := os.ReadFile("/proc/self/status") // where there is none, it is not asked for
@@ -43,6 +45,9 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}, "sottos": serveCommands})
 }
+
+// releaseVariable holds the version that the command takes itself for.
+const releaseVariable = "SOTTO_TEST_RELEASE"
 
 // peakVariable names the file that a command's status is written to as it ends.
 const peakVariable = "SOTTO_TEST_PEAK"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -27,7 +28,7 @@ func TestLifetime(t *testing.T) {
 	text := func() string {
 		r := record.Of(&runlog.Info{ID: "run59"}, nil)
 		if h != nil {
-			r.Lifetime = record.LifetimeOf(h)
+			r.Lifetime = record.LifetimeOf(h, privacy.Budget{Epsilon: 1, Delta: 1e-6})
 		}
 		b, err := Render(r)
 		if err != nil {

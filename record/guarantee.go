@@ -40,7 +40,7 @@ func (r *Record) claim(info *runlog.Info, s *account.Shares) {
 	g.besides(info)
 	g.Factor, g.Guess = Bound(math.Exp(b.Epsilon)), guess(b)
 	if b.Delta > 0 {
-		g.DeltaOdds = Bound(1 / b.Delta)
+		g.DeltaOdds, g.DeltaRows = Bound(1/b.Delta), Bound(b.Delta*float64(r.Public.Table.Rows))
 	}
 	g.Pair = Pair{Bound(2 * b.Epsilon), Bound(b.Delta * (1 + math.Exp(b.Epsilon)))}
 	for _, prior := range []float64{0.01, 0.1, 0.5, 0.9} {

@@ -2,12 +2,14 @@ package record
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/privacy"
 )
 
-// LifetimeOf is what a ledger holds of a dataset.
-func LifetimeOf(h *ledger.History) *Lifetime {
+// LifetimeOf is what a ledger holds of a dataset, and what is left of its budget for runs of that cost.
+func LifetimeOf(h *ledger.History, each privacy.Budget) *Lifetime {
 	l := &Lifetime{Head: Head(h.Head), Currency: h.Facts.Currency, Total: h.Total, Why: h.Why, Budget: h.Facts.Budget,
 		Since: day(h.Facts.Created), Runs: []LedgerRun{}, Unprotected: []Access{}, Sharing: h.Facts.Sharing,
 		EarlierRuns: h.RunsBefore, EarlierUnprotected: h.UnprotectedBefore,
@@ -21,7 +23,42 @@ func LifetimeOf(h *ledger.History) *Lifetime {
 	for _, restored := range h.Facts.Restored {
 		l.Restored = append(l.Restored, restored.Words())
 	}
+	l.lasts(ledger.Caps{Epsilon: each.Epsilon, Delta: each.Delta})
 	return l
+}
+
+// lasts says how long the budget lasts for runs of that cost.
+func (l *Lifetime) lasts(each ledger.Caps) {
+	switch {
+	case l.Total == nil:
+		return
+	case l.Budget == nil:
+		l.Lasts = "No lifetime budget is set: later runs are recorded and not refused, and each adds to the total."
+		return
+	case l.Currency != ledger.InCaps:
+		l.Lasts = fmt.Sprintf("The ledger refuses runs beyond the lifetime budget, ε = %s and δ = %s. What is left depends on what the runs released, so it is not stated.",
+			exact(l.Budget.Epsilon), exact(l.Budget.Delta))
+		return
+	}
+	l.Left = &ledger.Caps{Epsilon: max(0, l.Budget.Epsilon-l.Total.Epsilon), Delta: max(0, l.Budget.Delta-l.Total.Delta)}
+	times := func(left, each float64) float64 {
+		if each == 0 {
+			return math.Inf(1)
+		}
+		return math.Floor(left / each * (1 + 1e-9)) // a total of decimals is rounded up
+	}
+	l.More = new(int(min(times(l.Left.Epsilon, each.Epsilon), times(l.Left.Delta, each.Delta), 1e9)))
+	of := fmt.Sprintf("Of the lifetime budget, ε = %s and δ = %s, there is", exact(l.Budget.Epsilon),
+		exact(l.Budget.Delta))
+	left := fmt.Sprintf("ε = %s and δ = %s left", downward(l.Left.Epsilon), downward(l.Left.Delta))
+	switch *l.More {
+	case 0:
+		l.Lasts = fmt.Sprintf("%s %s, not enough for another run like this one: the ledger refuses it.", of, left)
+	case 1:
+		l.Lasts = fmt.Sprintf("%s %s, enough for one more run like this one.", of, left)
+	default:
+		l.Lasts = fmt.Sprintf("%s %s, enough for %s more runs like this one.", of, left, integer(*l.More))
+	}
 }
 
 // lifetimeWords says what a dataset's whole life costs, by a ledger up to an entry.

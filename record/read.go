@@ -50,7 +50,7 @@ func Read(dir string, life *ledger.History) (*Record, error) {
 		return nil, err
 	}
 	if life != nil {
-		r.Lifetime = LifetimeOf(life)
+		r.Lifetime = LifetimeOf(life, info.Budget)
 	}
 	return r, nil
 }
@@ -68,7 +68,7 @@ func Of(info *runlog.Info, log *runlog.Record) *Record {
 		Accountant: info.Accountant, NoiseMultiplier: info.NoiseMultiplier,
 		Warnings: list(info.Warnings),
 		Version:  info.Version, Build: info.Build, Go: info.Go, Platform: info.Platform, Kernels: info.Kernels,
-		LedgerHead: info.LedgerHead}
+		Binary: info.Binary, LedgerHead: info.LedgerHead}
 	var model struct {
 		Name string `json:"name"`
 	}
@@ -168,6 +168,7 @@ func publicOf(info *runlog.Info) Public {
 	p := Public{Assumptions: list(info.Assumptions), Asserted: list(asserted(info.Assertions)),
 		Facts: settings(info.Public), Method: settings(info.Config), Model: settings(info.Model)}
 	var s struct {
+		Rows       int      `json:"rows"`
 		RowNorm    *float64 `json:"row_norm"`
 		RowScaling string   `json:"row_scaling"`
 		OnBadRow   string   `json:"on_bad_row"`
@@ -179,7 +180,7 @@ func publicOf(info *runlog.Info) Public {
 	if json.Unmarshal(info.Schema, &s) != nil {
 		return p
 	}
-	p.Table.RowNorm, p.Table.RowScaling, p.Table.OnBadRow = s.RowNorm, s.RowScaling, s.OnBadRow
+	p.Table.Rows, p.Table.RowNorm, p.Table.RowScaling, p.Table.OnBadRow = s.Rows, s.RowNorm, s.RowScaling, s.OnBadRow
 	count := map[string]int{}
 	for _, c := range s.Columns {
 		count[c.Type]++

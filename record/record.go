@@ -88,6 +88,7 @@ type Run struct {
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
 	Kernels    string `json:"kernels"`
+	Binary     string `json:"binary,omitempty"`      // SHA-256 of the program; empty: an earlier version did not note it
 	LedgerHead string `json:"ledger_head,omitempty"` // the entry before the run's first access
 }
 
@@ -136,8 +137,10 @@ type Guarantee struct {
 	Shares *Shares `json:"shares,omitempty"` // what it assumes where owners of a network share the noise
 
 	// What follows from ε and δ by arithmetic.
-	Factor    Bound    `json:"factor" unit:"1"`                // e^ε; null: too large for a number
-	DeltaOdds Bound    `json:"delta_odds,omitempty" unit:"1"`  // δ is one in so many
+	Factor    Bound `json:"factor" unit:"1"`               // e^ε; null: too large for a number
+	DeltaOdds Bound `json:"delta_odds,omitempty" unit:"1"` // δ is one in so many
+	// δ times the declared number of those who are protected
+	DeltaRows Bound    `json:"delta_times_rows,omitempty" unit:"1"`
 	Pair      Pair     `json:"two_records"`                    // the guarantee of somebody with two records
 	Guess     float64  `json:"guess" unit:"share of attempts"` // the most often that an attacker is right, by ε and δ
 	Beliefs   []Belief `json:"beliefs"`                        // of an attacker, before and at most after
@@ -296,10 +299,15 @@ type Lifetime struct {
 	// What Total assumes where owners share the noise of runs.
 	Sharing *ledger.Sharing `json:"sharing,omitempty"`
 	// that is set now; null: none is, so later runs are recorded and not refused
-	Budget      *ledger.Caps `json:"budget"`
-	Since       string       `json:"since"` // the day the dataset entered the ledger; accesses before are not recorded
-	Runs        []LedgerRun  `json:"runs"`  // all, in the order of their reservations, this one among them
-	Unprotected []Access     `json:"unprotected"`
+	Budget *ledger.Caps `json:"budget"`
+	// what is left of Budget under caps; null: none is set, or a filter counts, whose state depends on releases
+	Left  *ledger.Caps `json:"left,omitempty"`
+	More  *int         `json:"more_runs,omitempty" unit:"runs"` // runs like this one that Left admits
+	Lasts string       `json:"lasts,omitempty"`                 // how long the budget lasts, in words
+	// the day the dataset entered the ledger; accesses before are not recorded
+	Since       string      `json:"since"`
+	Runs        []LedgerRun `json:"runs"` // all, in the order of their reservations, this one among them
+	Unprotected []Access    `json:"unprotected"`
 	// how many came before those that are listed, where a run's end lists the last ones only
 	EarlierRuns        int      `json:"earlier_runs,omitempty" unit:"runs"`
 	EarlierUnprotected int      `json:"earlier_unprotected,omitempty" unit:"accesses"`
@@ -371,6 +379,8 @@ type Setting struct {
 
 // Table is what the schema says of all rows.
 type Table struct {
+	// or units, as a person declared; under add-or-remove they were not counted. 0: not declared
+	Rows       int        `json:"rows,omitempty" unit:"rows"`
 	RowNorm    *float64   `json:"row_norm,omitempty" unit:"norm"`
 	RowScaling string     `json:"row_scaling,omitempty"`
 	OnBadRow   string     `json:"on_bad_row,omitempty"`

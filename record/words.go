@@ -16,6 +16,7 @@ import (
 var (
 	number, exact, upward = chart.Short, chart.Full, chart.Upper
 	integer, atMost       = chart.Integer, chart.AtMost
+	downward              = func(v float64) string { return chart.NumberDown(v, 4) }
 )
 
 // Proven writes an ε, rounded up, or that there is none.
@@ -164,6 +165,9 @@ func terms(plan privacy.Event) (noise, sampling string) {
 	return one(noises), one(samplings)
 }
 
+// TestScores names the note on exact figures of test rows.
+const TestScores = "Scores on test rows"
+
 // notCovered lists what the guarantee does not cover (rules.md: R9, R11, R15,
 // R22, R23). Runs differ only in what they have.
 func notCovered(info *runlog.Info, s *account.Shares) []Note {
@@ -182,7 +186,7 @@ func notCovered(info *runlog.Info, s *account.Shares) []Note {
 	}
 	if info.Result != nil && info.Result.Test != nil {
 		list = append(list,
-			Note{"Scores on test rows",
+			Note{TestScores,
 				"The scores on this page are exact figures of the test rows. They protect nobody in the test file and are not part of ε; leave them out where those people need protection."})
 	}
 	if info.Seed != nil {

@@ -29,11 +29,11 @@ func Program() string {
 	return ""
 }
 
-// Version is the version of Sotto in the running program, from the module system.
+// Version is the version of Sotto in the running program: [runlog.ReleasedAs], or what the module system says.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
+	if !ok || runlog.ReleasedAs != "" {
+		return cmp.Or(runlog.ReleasedAs, runlog.Devel)
 	}
 	m := &info.Main
 	for _, d := range info.Deps { // the program is another module's
@@ -44,7 +44,7 @@ func Version() string {
 	if m.Replace != nil {
 		m = m.Replace
 	}
-	return cmp.Or(m.Version, "(devel)")
+	return cmp.Or(m.Version, runlog.Devel)
 }
 
 // A Build describes the running program.
@@ -76,13 +76,14 @@ func ThisBuild() Build {
 	return b
 }
 
-// SameBuild says that this program is the build that made the run. It is false where versions do not tell builds apart.
+// SameBuild says that this program is the build that made the run: the same file, or one of the same version. It is
+// false where neither tells.
 func SameBuild(info *runlog.Info) bool {
-	return sameBuild(info, ThisBuild())
+	return info.Binary != "" && info.Binary == runlog.Binary() || sameBuild(info, ThisBuild())
 }
 
 func sameBuild(info *runlog.Info, b Build) bool {
-	told := b.Version != "(devel)" && !strings.Contains(b.Version, "+dirty")
+	told := b.Version != runlog.Devel && !strings.Contains(b.Version, "+dirty")
 	return told && info.Version == b.Version && info.Build == b.Program && info.Go == b.Go &&
 		info.Platform == b.Platform && info.Kernels == b.Kernels
 }

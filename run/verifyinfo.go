@@ -35,7 +35,7 @@ func givenInfo(want, info *runlog.Info) {
 	// model.json has the ID, too
 	want.ID, want.Started, want.Finished, want.Status = info.ID, info.Started, info.Finished, info.Status
 	want.Version, want.Go, want.Platform, want.Kernels = info.Version, info.Go, info.Platform, info.Kernels
-	want.Build = info.Build
+	want.Build, want.Binary = info.Build, info.Binary
 	want.Disclosure = info.Disclosure
 	want.SpecFile, want.Data, want.Shards, want.Test = info.SpecFile, info.Data, info.Shards, info.Test
 	want.Labels, want.TestLabels = info.Labels, info.TestLabels

@@ -557,6 +557,7 @@ func (s *session) begin() (err error) {
 	if s.Info, err = run.NewInfo(s.Job, s.o.Version); err != nil {
 		return err
 	}
+	s.Info.Binary = runlog.Binary()
 	s.Info.Network = s.networkName()
 	if !s.Info.Lab {
 		if err := newfile.Replace(filepath.Join(s.o.Dir, runlog.TokenFile), 0o600,

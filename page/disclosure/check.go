@@ -35,7 +35,7 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 	if err != nil {
 		return nil, err
 	}
-	again, curve, err := r.facts()
+	again, curve, err := r.facts(d.Facts.PrivateOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,9 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 	}
 
 	was := d.Facts
+	if d.Made.Binary != program.Binary {
+		again.earlier(&was)
+	}
 	prose := ""
 	if d.Made.Version != program.Version || d.Made.Platform != program.Platform || d.Made.Kernels != program.Kernels {
 		tolerate(&again, &was)
@@ -65,7 +68,7 @@ func Check(ctx context.Context, dir string, l *ledger.Ledger, file string, signe
 		found = append(found,
 			record.Finding{What: "lifetime", Holds: true, Skipped: true,
 				Detail: "not checked: there is no ledger at hand; --ledger PLACE names one"})
-	} else if err := r.checkLifetime(ctx, l, d.Facts.Lifetime, say); err != nil {
+	} else if err := r.checkLifetime(ctx, l, d, program, say); err != nil {
 		return nil, err
 	}
 
@@ -117,8 +120,9 @@ func (r *finished) made(d *Document, program Made) record.Finding {
 	return f
 }
 
-func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was record.Lifetime,
+func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, d *Document, program Made,
 	say func(string, bool, string, ...any)) error {
+	was := d.Facts.Lifetime
 	upTo := ledger.Head(was.Head)
 	again, err := r.lifetime(ctx, l, &upTo)
 	var broken *ledger.ChainError
@@ -129,6 +133,9 @@ func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was reco
 	}
 	if err != nil {
 		return err
+	}
+	if was.Lasts == "" && d.Made.Binary != program.Binary { // of an earlier version
+		again.Lasts, again.Left, again.More = "", nil, nil
 	}
 	other, err := differing(was, again)
 	if err != nil {
@@ -151,6 +158,14 @@ func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, was reco
 	return nil
 }
 
+// earlier leaves out what a disclosure of an earlier version does not say.
+func (f *Facts) earlier(was *Facts) {
+	if was.Guarantee.Guess == 0 {
+		f.Guarantee.Guess, f.Guarantee.GuessPair, f.Guarantee.DeltaRows = 0, 0, 0
+		f.Public.Rows = 0
+	}
+}
+
 // tolerate takes from a disclosure of another version or platform what may differ between versions: prose, and last
 // digits.
 func tolerate(again, was *Facts) {
@@ -171,6 +186,7 @@ func tolerate(again, was *Facts) {
 		}
 	}
 	near(&g.PlanEpsilon, h.PlanEpsilon)
+	near(&g.Guess, h.Guess)
 	if s, t := g.Shares, h.Shares; s != nil && t != nil {
 		s.Against, s.AgainstAll, s.Trusted = t.Against, t.AgainstAll, t.Trusted
 		// a guarantee: no less is said

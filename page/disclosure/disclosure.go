@@ -54,14 +54,16 @@ type Document struct {
 
 // Facts are computed.
 type Facts struct {
-	Run          Run               `json:"run"`
-	Protection   record.Protection `json:"protection"`
-	Guarantee    Guarantee         `json:"guarantee"`
-	Lifetime     record.Lifetime   `json:"lifetime"`
-	NotCovered   []record.Note     `json:"not_covered"`
-	Utility      []Figure          `json:"utility"` // quality of the model; empty: none was computed
-	Public       Public            `json:"public"`
-	Fingerprints Fingerprints      `json:"fingerprints"`
+	Run        Run               `json:"run"`
+	Protection record.Protection `json:"protection"`
+	Guarantee  Guarantee         `json:"guarantee"`
+	Lifetime   record.Lifetime   `json:"lifetime"`
+	NotCovered []record.Note     `json:"not_covered"`
+	Utility    []Figure          `json:"utility"` // quality of the model; empty: none was computed
+	// exact figures of rows were left out of Utility, as a person asked for
+	PrivateOnly  bool         `json:"private_only,omitempty"`
+	Public       Public       `json:"public"`
+	Fingerprints Fingerprints `json:"fingerprints"`
 }
 
 // Run is what ran.
@@ -78,14 +80,21 @@ type Run struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`
+	Binary   string `json:"binary,omitempty"` // SHA-256 of the program; empty: an earlier version did not note it
 }
 
 // Guarantee is that of the run alone.
 type Guarantee struct {
-	Epsilon      float64          `json:"epsilon"` // the cap, which was fixed before the first access
-	Delta        float64          `json:"delta"`
-	Words        string           `json:"words"`
-	Shares       *Shares          `json:"shares,omitempty"` // what it assumes where owners of a network share the noise
+	Epsilon float64 `json:"epsilon"` // the cap, which was fixed before the first access
+	Delta   float64 `json:"delta"`
+	Words   string  `json:"words"`
+	// How often an attacker is right, at most, who thought it as likely as not that a record was used: by the plan's own
+	// noise, and by Epsilon and Delta alone. Rounded up; absent: not known, or the disclosure is of an earlier version.
+	Guess     float64 `json:"guess,omitempty"`
+	GuessPair float64 `json:"guess_by_epsilon_delta,omitempty"`
+	DeltaRows float64 `json:"delta_times_rows,omitempty"` // Delta times Public.Rows, rounded up
+	// what it assumes where owners of a network share the noise
+	Shares       *Shares          `json:"shares,omitempty"`
 	Accountant   string           `json:"accountant"`
 	PlanEpsilon  float64          `json:"plan_epsilon"` // what the whole plan costs at Delta, rounded up; information
 	Noise        string           `json:"noise_multiplier"`
@@ -134,6 +143,7 @@ type Figure struct {
 
 // Public is what the guarantee takes as public and true.
 type Public struct {
+	Rows        int      `json:"rows,omitempty"` // or units, as a person declared; 0: not declared
 	Assumptions []string `json:"assumptions"`
 	Asserted    []string `json:"asserted"`
 	Columns     []Column `json:"columns"`
@@ -175,9 +185,10 @@ type Superseded struct {
 
 // Options say how to make a disclosure.
 type Options struct {
-	Made       Made
-	Later      *Later // statements that were given after the run, instead of the spec's; nil: the spec's
-	Supersedes string // the file of the disclosure that this one corrects; "": none
+	Made        Made
+	PrivateOnly bool   // leave out exact figures of rows
+	Later       *Later // statements that were given after the run, instead of the spec's; nil: the spec's
+	Supersedes  string // the file of the disclosure that this one corrects; "": none
 }
 
 // Later are statements that were given after the run.
@@ -203,7 +214,7 @@ func Make(ctx context.Context, dir string, l *ledger.Ledger, o Options) (*Docume
 		return nil, err
 	}
 	d := &Document{Format: Format, Made: o.Made}
-	if d.Facts, d.curve, err = r.facts(); err != nil {
+	if d.Facts, d.curve, err = r.facts(o.PrivateOnly); err != nil {
 		return nil, err
 	}
 	if d.Facts.Lifetime, err = r.lifetime(ctx, l, nil); err != nil {
@@ -290,8 +301,8 @@ func read(dir string) (*finished, error) {
 	return r, nil
 }
 
-// facts are all facts but the lifetime, and the plot of the trade-off curve.
-func (r *finished) facts() (f Facts, curve template.HTML, err error) {
+// facts are all facts but the lifetime, and the plot of the trade-off curve; privateOnly leaves out exact figures.
+func (r *finished) facts(privateOnly bool) (f Facts, curve template.HTML, err error) {
 	known := record.Of(r.info, r.log)
 	if err := known.Prove(r.info, r.log); err != nil {
 		return f, "", &InputError{err}
@@ -310,11 +321,15 @@ func (r *finished) facts() (f Facts, curve template.HTML, err error) {
 	is := &known.Run
 	f.Run = Run{ID: is.ID, Dataset: is.Dataset, Started: day(is.Started), Finished: day(*is.Finished),
 		Outcome: is.Outcome, Model: is.Model, Method: is.Method,
-		Version: is.Version, Build: is.Build, Go: is.Go, Platform: is.Platform, Kernels: is.Kernels}
+		Version: is.Version, Build: is.Build, Go: is.Go, Platform: is.Platform, Kernels: is.Kernels, Binary: is.Binary}
 	f.Protection, f.NotCovered = known.Protection, known.NotCovered
 	f.Guarantee, curve = guaranteeOf(known), page.PlotTradeOff(known.Guarantee)
 	f.Utility = utility(&known.Quality, is.Search)
-	f.Public = Public{Assumptions: known.Public.Assumptions, Asserted: known.Public.Asserted, Columns: columns(r.schema)}
+	if f.PrivateOnly = privateOnly; privateOnly {
+		f.leaveOutExact()
+	}
+	p := &known.Public
+	f.Public = Public{Rows: p.Table.Rows, Assumptions: p.Assumptions, Asserted: p.Asserted, Columns: columns(r.schema)}
 	f.Fingerprints, err = r.fingerprints()
 	return f, curve, err
 }
@@ -324,7 +339,12 @@ func guaranteeOf(known *record.Record) Guarantee {
 	is := known.Guarantee
 	g := Guarantee{Epsilon: is.Epsilon, Delta: is.Delta, Accountant: is.Accountant, Words: is.Words,
 		PlanEpsilon: up(float64(*is.PlanEpsilon)), Noise: is.Noise, Sampling: is.Sampling, NoGDP: is.NoGDP,
-		MoreReleased: known.MoreReleased, Released: []Release{}, Theorems: is.Theorems}
+		MoreReleased: known.MoreReleased, Released: []Release{}, Theorems: is.Theorems,
+		GuessPair: up(is.Guess), DeltaRows: up(float64(is.DeltaRows))}
+	g.Guess = g.GuessPair
+	if is.PlanGuess != nil {
+		g.Guess = min(up(*is.PlanGuess), g.GuessPair)
+	}
 	if s := is.Shares; s != nil {
 		g.Shares = &Shares{Owners: s.Owners, Colluders: s.Colluders, Retries: s.Retries,
 			Against: s.Against + ", while masks hold", AgainstAll: s.AgainstAll, Trusted: s.Trusted}
@@ -392,6 +412,16 @@ func utility(q *record.Quality, search *runlog.Search) []Figure {
 	return all
 }
 
+// leaveOutExact leaves out exact figures of rows, and says so.
+func (f *Facts) leaveOutExact() {
+	f.Utility = slices.DeleteFunc(f.Utility, func(f Figure) bool { return !f.Private })
+	for i := range f.NotCovered {
+		if n := &f.NotCovered[i]; n.What == record.TestScores {
+			n.Words = "The run scored test rows without noise. The figures are left out here, and stand in run.json and the report of the run: keep these where the people in the test file need protection."
+		}
+	}
+}
+
 // columns are those that the model uses.
 func columns(s *schema.Schema) []Column {
 	all := []Column{}
@@ -437,5 +467,5 @@ func (r *finished) lifetime(ctx context.Context, l *ledger.Ledger, upTo *ledger.
 		return t, inputError("%s has no reservation of run %s up to entry %d; name the ledger of the run by --ledger",
 			l.Where(), r.info.ID, h.Head.Seq)
 	}
-	return *record.LifetimeOf(h), nil
+	return *record.LifetimeOf(h, r.info.Budget), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/privacy"
 )
 
 //go:embed page.html
@@ -16,12 +17,16 @@ var pageText string
 
 var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  chart.Full,
+	"integer": chart.Integer,
 	"up":      func(v *float64) string { return chart.NumberUp(*v, 5) },
 	"against": text.Against,
 	"capital": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"short":   func(v float64) string { return chart.Number(v, 4) },
 	"percent": func(v float64) string { return chart.AtMost(100*v, 3) + " %" },
 }).Parse(pageText))
+
+// Replace says that neighboring tables differ in one record.
+func (d *Document) Replace() bool { return d.Facts.Protection.Relation == privacy.ReplaceOne.String() }
 
 // Render makes the page of a document whose file has that text.
 func (d *Document) Render(file []byte) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
@@ -100,4 +101,37 @@ func (r *finished) same(s Statements) (bool, error) {
 	}
 	b, err := json.Marshal(want)
 	return string(a) == string(b), err
+}
+
+// Warnings are what a reader is to know before signing, and what strict disclosures do not have.
+func (d *Document) Warnings() []string {
+	all := []string{}
+	f := &d.Facts
+	if who := d.Statements.Stated; samePerson(who.Operator, who.Reviewer) {
+		all = append(all, "The reviewer is the operator; name a reviewer who did not run it.")
+	}
+	if f.Lifetime.Total != nil && f.Lifetime.Budget == nil {
+		all = append(all, fmt.Sprintf(
+			"The dataset has no lifetime budget, so the ledger refuses no later run; sotto ledger budget %s sets one.",
+			f.Run.Dataset))
+	}
+	var by []string
+	if f.Run.Version == runlog.Devel {
+		by = append(by, "the run")
+	}
+	if d.Made.Version == runlog.Devel {
+		by = append(by, "this disclosure")
+	}
+	if len(by) > 0 {
+		all = append(all, fmt.Sprintf(
+			"The program that made %s has no version, %s, so others cannot get the same one by name; use a released one.",
+			strings.Join(by, " and "), runlog.Devel))
+	}
+	return all
+}
+
+// samePerson compares two names as people write them.
+func samePerson(a, b string) bool {
+	plain := func(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+	return a != "" && plain(a) == plain(b)
 }

@@ -74,6 +74,7 @@ type Info struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Kernels  string `json:"kernels"`
+	Binary   string `json:"binary,omitempty"` // SHA-256 of the program; empty: it could not be read, or an earlier one ran
 
 	// What was asked. Paths are absolute.
 	SpecFile   string          `json:"spec_file,omitempty"`

@@ -86,7 +86,7 @@ func (r *Result) Write(dir, version string) error {
 	if err := newfile.JSON(filepath.Join(dir, ResultFile), "  ", r); err != nil {
 		return err
 	}
-	r.info.Version = version
+	r.info.Version, r.info.Binary = version, runlog.Binary()
 	if r.info.Hashes, err = runlog.Hashes(dir); err != nil {
 		return err
 	}

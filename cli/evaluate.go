@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sottodp/sotto/access"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
@@ -63,8 +64,8 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 					return writeJSON(w, evaluated{e.Private, dir, e.ID, e.Dataset})
 				}
 				page.WritePrivate(w, e.Private)
-				fmt.Fprintf(w, "Charged to dataset %s: ε = %v, δ = %v\nRecord     %s\n", e.Dataset, e.Budget.Epsilon,
-					e.Budget.Delta, dir)
+				fmt.Fprintf(w, "Charged to dataset %s: ε = %s, δ = %s\nRecord     %s\n", e.Dataset,
+					chart.Full(e.Budget.Epsilon), chart.Full(e.Budget.Delta), dir)
 				return nil
 			}
 			s, err := m.Evaluate(c.Context(), dataPath, run.Evaluation{Labels: labelsPath, Ledger: ledgerPath,

@@ -304,6 +304,11 @@ func (f *fixture) run(name string, finished bool) {
 		f.texts[name+"/report.html"] = f.plain(f.file(name, "report.new.html"))
 	}
 	known := f.known(name, at, owner)
+	if known != nil {
+		if other := known.OtherWays(f.texts[name+"/verify"]); other != nil {
+			f.Errorf("%s/verify writes numbers in another way than pages: %q", name, other)
+		}
+	}
 	for _, form := range []string{"summary", "json", "report.html"} {
 		f.figures(known, name+"/"+form)
 	}
@@ -412,6 +417,11 @@ func (f *fixture) figures(known *recordtest.Figures, form string) {
 	if text, ok := f.texts[form]; ok && known != nil {
 		if unknown := known.Unknown(recordtest.Plain(text)); unknown != nil {
 			f.Errorf("%s shows what is not in the record (sotto report RUN --json): %q", form, unknown)
+		}
+		if !strings.HasSuffix(form, "/json") {
+			if other := known.OtherWays(recordtest.Plain(text)); other != nil {
+				f.Errorf("%s writes numbers in another way than other pages: %q", form, other)
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/gossip/netplan"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
@@ -285,8 +286,8 @@ func planOf(job *run.Job) (*plan.Plan, error) {
 	}
 	if job.Held != nil {
 		p.Warnings = append(slices.Clip(p.Warnings),
-			fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %.6g",
-				job.Held.Score.Event(), job.Cost(job.Plan)))
+			fmt.Sprintf("this plan is of training alone; with the score of the rows held out, %v, the run costs ε = %s",
+				job.Held.Score.Event(), chart.Upper(job.Cost(job.Plan))))
 	}
 	return p, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/describe"
@@ -271,9 +272,9 @@ Laplace noise, with --delta Gaussian noise, which is less for several columns.`,
 
 // writeBounds says what was found.
 func writeBounds(w io.Writer, b *describe.Bounds) {
-	cost := fmt.Sprintf("ε = %g", b.Budget.Epsilon)
+	cost := "ε = " + chart.Full(b.Budget.Epsilon)
 	if b.Budget.Delta > 0 {
-		cost += fmt.Sprintf(", δ = %g", b.Budget.Delta)
+		cost += ", δ = " + chart.Full(b.Budget.Delta)
 	}
 	fmt.Fprintf(w,
 		"Charged to dataset %q: %s (run %s). Each count has noise of standard deviation %.3g; a bin stands out from %.0f on. The sampler's distance from the ideal adds at most %.1e to δ.\n", b.Dataset, cost, b.Run, b.Deviation, b.Least, b.Sampler)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+
+	"github.com/sottodp/sotto/internal/chart"
 )
 
 // Caps is the most that runs may cost, or a budget.
@@ -13,7 +15,9 @@ type Caps struct {
 	Delta   float64 `json:"delta" unit:"δ"`
 }
 
-func (c Caps) String() string { return fmt.Sprintf("(ε %v, δ %v)", c.Epsilon, c.Delta) }
+func (c Caps) String() string {
+	return fmt.Sprintf("(ε %s, δ %s)", chart.Full(c.Epsilon), chart.Full(c.Delta))
+}
 
 // atMost is c rounded up to six digits, but for what is lost in the twelfth: for people.
 func (c Caps) atMost() Caps {

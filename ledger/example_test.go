@@ -54,5 +54,5 @@ func Example() {
 	fmt.Println("spent", d.Spent, "left", *d.Left)
 	// Output:
 	// exhausted: true
-	// spent (ε 0.6, δ 1e-06) left (ε 0.4, δ 9e-06)
+	// spent (ε 0.6, δ 0.000001) left (ε 0.4, δ 0.000009)
 }

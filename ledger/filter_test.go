@@ -79,7 +79,7 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				big := planned("big", 400, sigma)
 				_, err := l.Reserve(ctx, big)
 				wantError(t, err, privacy.ErrExhausted)
-				for _, words := range []string{`"clinic"`, `"big"`, Percent(2 * held), Percent(4 * held), "(ε 1, δ 1e-05)", currency} {
+				for _, words := range []string{`"clinic"`, `"big"`, Percent(2 * held), Percent(4 * held), "(ε 1, δ 0.00001)", currency} {
 					if !strings.Contains(err.Error(), words) {
 						t.Errorf("the refusal does not say %s: %v", words, err)
 					}
@@ -101,7 +101,7 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				}
 				d, err := l.Dataset(ctx, "clinic")
 				must(t, err)
-				want := "All runs on this dataset, including future ones, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove. " +
+				want := "All runs on this dataset, including future ones, are together (ε 1, δ 0.00001)-differentially private for each record, under add-or-remove. " +
 					"Runs spend it in " + currency + ": each holds the cost of its plan until it settles for what it charged. So far " + Percent(1.25*held) +
 					" is held or settled; that is information, and no smaller guarantee. Accesses before " + day(d.Created) + " are not recorded here."
 				if d.Statement != want || d.Currency != currency || d.Left != nil || d.Runs != 2 || d.Open != 1 || *d.Guarantee != (Caps{1, 1e-5}) {
@@ -116,8 +116,8 @@ func TestFilterHoldsAndSettles(t *testing.T) {
 				entries, err := l.Entries(ctx, "clinic")
 				must(t, err)
 				for i, words := range map[int]string{
-					2: "holds the plan 200 × Gaussian(σ=100) of a run within (ε 0.1, δ 1e-07)",
-					4: "stopped; settled in " + currency + " for the 50 batches that were charged, which by themselves cost (ε 0, δ 1e-07)",
+					2: "holds the plan 200 × Gaussian(σ=100) of a run within (ε 0.1, δ 10⁻⁷)",
+					4: "stopped; settled in " + currency + " for the 50 batches that were charged, which by themselves cost (ε 0, δ 10⁻⁷)",
 				} {
 					if got := entries[i].Words(); got != words {
 						t.Errorf("entry %d reads %q; want %q", i+1, got, words)
@@ -195,7 +195,7 @@ func TestFilterBudgetChanges(t *testing.T) {
 		set(1, 1e-5)
 		token := reserve(t, l, planned("r", 500, 100))
 		d := set(0.5, 1e-5)
-		if *d.Part <= 1 || *d.Guarantee != (Caps{1, 1e-5}) || !strings.Contains(d.Statement, "together (ε 1, δ 1e-05)-") || !strings.Contains(d.Statement, "new runs are admitted within (ε 0.5, δ 1e-05) only") {
+		if *d.Part <= 1 || *d.Guarantee != (Caps{1, 1e-5}) || !strings.Contains(d.Statement, "together (ε 1, δ 0.00001)-") || !strings.Contains(d.Statement, "new runs are admitted within (ε 0.5, δ 0.00001) only") {
 			t.Errorf("lowered: %+v", d)
 		}
 		_, err := l.Reserve(ctx, planned("s", 1, 1e6))

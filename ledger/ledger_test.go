@@ -59,7 +59,7 @@ func TestLifeOfARun(t *testing.T) {
 			Reserved: at, Resumes: 1, SettledAt: &at, Settlement: &end}
 		wantData := Dataset{Name: "clinic", Unit: "record", Adjacency: privacy.AddRemove, Currency: "caps", Created: at,
 			Budget: &Caps{1, 1e-5}, Spent: Caps{0.4, 1e-7}, Left: &Caps{0.6, 9.9e-6}, Runs: 1,
-			Statement: "All runs on this dataset, including future ones, are together (ε 1, δ 1e-05)-differentially private for each record, under add-or-remove; so far (ε 0.4, δ 1e-07) is reserved. Accesses before 2026-11-20 11:00:00 UTC are not recorded here."}
+			Statement: "All runs on this dataset, including future ones, are together (ε 1, δ 0.00001)-differentially private for each record, under add-or-remove; so far (ε 0.4, δ 10⁻⁷) is reserved. Accesses before 2026-11-20 11:00:00 UTC are not recorded here."}
 		look := func(l *Ledger) {
 			t.Helper()
 			run, err := l.Run(ctx, "r1")
@@ -140,7 +140,7 @@ func TestBudgetIsExactAndFinal(t *testing.T) {
 		must(t, err)
 		_, err = l.Reserve(ctx, r)
 		wantError(t, err, privacy.ErrExhausted)
-		for _, part := range []string{`"clinic"`, `"one more"`, "(ε 5e-324, δ 0)", "(ε 1, δ 1e-06)", "(ε 0, δ 0) is left"} {
+		for _, part := range []string{`"clinic"`, `"one more"`, "(ε 5 × 10⁻³²⁴, δ 0)", "(ε 1, δ 0.000001)", "(ε 0, δ 0) is left"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("the refusal does not say %s: %v", part, err)
 			}
@@ -531,10 +531,10 @@ func TestWords(t *testing.T) {
 		}
 		want := []string{
 			"entered: unit record, add-or-remove, currency caps",
-			"lifetime budget set to (ε 1, δ 1e-05)",
-			"reserved (ε 0.1, δ 1e-07)",
+			"lifetime budget set to (ε 1, δ 0.00001)",
+			"reserved (ε 0.1, δ 10⁻⁷)",
 			"went on after a stop or crash",
-			"stopped; the charged events cost (ε 0.05, δ 1e-07), the reservation stays",
+			"stopped; the charged events cost (ε 0.05, δ 10⁻⁷), the reservation stays",
 			"accessed without a guarantee: lab run",
 		}
 		if !slices.Equal(got, want) {

@@ -68,7 +68,7 @@ func TestSharing(t *testing.T) {
 			}
 		}
 		const words = " Of these runs, 2 share their noise among owners of a network: every ε and δ said here holds against the hub and any 3 other owners, while masks hold." +
-			" Against all other owners together, or if masks were broken, all runs so far are together private with (ε 6.5, δ 3e-06), which no budget limits."
+			" Against all other owners together, or if masks were broken, all runs so far are together private with (ε 6.5, δ 0.000003), which no budget limits."
 		if !strings.HasSuffix(d.Statement, words) {
 			t.Errorf("%s: found %q", currency, d.Statement)
 		}
@@ -98,10 +98,10 @@ func TestSharing(t *testing.T) {
 			t.Fatal(err)
 		}
 		const four = ", against the hub and any 4 other owners, while masks hold; against all other owners together, or if masks were broken ε is 2.5"
-		if want := "A run like this one has the budget (ε 1, δ 1e-06)" + four + "."; !strings.Contains(out.String(), want) {
+		if want := "A run like this one has the budget (ε 1, δ 0.000001)" + four + "."; !strings.Contains(out.String(), want) {
 			t.Errorf("%s: the forecast does not say %q:\n%s", currency, want, out.String())
 		}
-		if currency == InCaps && !strings.HasSuffix(d.Settled(known), "1 of ε and 1e-06 of δ stay spent"+four) {
+		if currency == InCaps && !strings.HasSuffix(d.Settled(known), "1 of ε and 0.000001 of δ stay spent"+four) {
 			t.Errorf("settled: %q", d.Settled(known))
 		}
 		if n, err := l.Verify(t.Context()); err != nil || n != len(entries) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 )
 
@@ -94,7 +95,8 @@ func (d Dataset) WriteForecasts(w io.Writer, r Reservation, all []Forecast) erro
 func (d Dataset) Settled(r Run) string {
 	head := fmt.Sprintf("run %s on %s is settled", r.ID, r.Dataset)
 	if d.Part == nil {
-		return fmt.Sprintf("%s; %g of ε and %g of δ stay spent%s", head, r.Caps.Epsilon, r.Caps.Delta, sharedWords(r.Shares))
+		return fmt.Sprintf("%s; %s of ε and %s of δ stay spent%s", head, chart.Full(r.Caps.Epsilon),
+			chart.Full(r.Caps.Delta), sharedWords(r.Shares))
 	}
 	cost := "for what it charged"
 	switch r.Settlement.Basis {

@@ -25,8 +25,8 @@ func TestConstant(t *testing.T) {
 		"poor log loss":   {runlog.Scores{Rows: 100, Accuracy: v(0.9), LogLoss: v(0.6), Confusion: [][]int{{75, 5}, {5, 15}}, Classes: poor}, []string{"log loss 0.6000"}, "accuracy 0.8000, log loss 0.5004"},
 		"no log loss":     {runlog.Scores{Rows: 100, Accuracy: v(0.9), Confusion: [][]int{{75, 5}, {5, 15}}, Classes: poor}, nil, "accuracy 0.8000"},
 		"three classes":   {runlog.Scores{Rows: 4, Accuracy: v(0.25), LogLoss: v(9), Confusion: [][]int{{1, 1, 0}, {1, 0, 0}, {1, 0, 0}}, Classes: []string{"a", "b", "c"}}, []string{"accuracy 0.2500", "log loss 9.0000"}, "accuracy 0.5000, log loss 1.0397"},
-		"good number":     {runlog.Scores{Rows: 10, RMSE: v(3), R2: v(0.64)}, nil, "RMSE 5.0000, R² 0.0000"},
-		"poor number":     {runlog.Scores{Rows: 10, RMSE: v(6), R2: v(-3)}, []string{"RMSE 6.0000", "R² -3.0000"}, "RMSE 3.0000, R² 0.0000"},
+		"good number":     {runlog.Scores{Rows: 10, RMSE: v(3), R2: v(0.64)}, nil, "RMSE 5, R² 0.0000"},
+		"poor number":     {runlog.Scores{Rows: 10, RMSE: v(6), R2: v(-3)}, []string{"RMSE 6", "R² -3.0000"}, "RMSE 3, R² 0.0000"},
 		"constant labels": {runlog.Scores{Rows: 10, RMSE: v(6)}, nil, ""},
 		"no rows":         {runlog.Scores{Confusion: [][]int{{0, 0}, {0, 0}}, Classes: poor}, nil, ""},
 	} {
@@ -117,8 +117,8 @@ func TestLifetimeLine(t *testing.T) {
 	for want, l := range map[string]record.Lifetime{
 		"ε = 21.5, δ = 0.00016 over 16 runs, no budget set":                          {Total: caps(21.5, 1.6e-4), Runs: many, Currency: ledger.InCaps},
 		"ε = 1, δ = 0 over 1 run, no budget set":                                     {Total: caps(1, 0), Runs: many[:1], Currency: ledger.InCaps},
-		"ε = 2, δ = 2e-05 over 2 runs, of a budget of ε = 10, δ = 0.0001":            {Total: caps(2, 2e-5), Runs: many[:2], Currency: ledger.InCaps, Budget: caps(10, 1e-4)},
-		"ε = 4, δ = 1e-05 over all runs, 3 runs by now, counted in zcdp":             {Total: caps(4, 1e-5), Runs: many[:3], Currency: "zcdp", Budget: caps(4, 1e-5)},
+		"ε = 2, δ = 0.00002 over 2 runs, of a budget of ε = 10, δ = 0.0001":          {Total: caps(2, 2e-5), Runs: many[:2], Currency: ledger.InCaps, Budget: caps(10, 1e-4)},
+		"ε = 4, δ = 0.00001 over all runs, 3 runs by now, counted in zcdp":           {Total: caps(4, 1e-5), Runs: many[:3], Currency: "zcdp", Budget: caps(4, 1e-5)},
 		"no guarantee: rows were accessed without a guarantee on 2026-11-29 (score)": {Why: "rows were accessed without a guarantee on 2026-11-29 (score)", Runs: many, Currency: ledger.InCaps},
 	} {
 		r := record.Of(asked(t), nil)

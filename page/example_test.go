@@ -40,8 +40,8 @@ func ExampleWriteSummary() {
 	}
 	WriteSummary(os.Stdout, r, "run")
 	// Output:
-	// Guarantee  ε = 1, δ = 1e-05, add-or-remove: adding or removing any one patient changes the probability
-	//            of any set of outcomes by at most a factor of 2.719, plus 1e-05
+	// Guarantee  ε = 1, δ = 0.00001, add-or-remove: adding or removing any one patient changes the probability
+	//            of any set of outcomes by at most a factor of 2.719, plus 0.00001
 	// Noise      multiplier 4.5, 20 steps of sgd
 	// Time       0.25 s of training
 	// Model      run/model.json

@@ -48,7 +48,7 @@ func PlotTradeOff(g *record.Guarantee) template.HTML {
 	for _, a := range g.Attacks {
 		if slices.Contains(shownAttacks, a.FalsePositives) {
 			p.Desc += fmt.Sprintf("%s %s true positives at %s false positives", []string{"", ",", " and"}[said],
-				shareAtMost(a.TruePositives), percent(a.FalsePositives, 1))
+				chart.PercentUp(a.TruePositives), chart.PercentUp(a.FalsePositives))
 			said++
 		}
 	}
@@ -89,9 +89,8 @@ func (v *view) plotSpending(g *record.Guarantee) template.HTML {
 	}
 	l := chart.Line{X: []float64{0}, Y: []float64{0}, Name: fmt.Sprintf("ε at δ = %s", exact(g.Delta))}
 	for _, s := range g.Spending {
-		if s.Batches > 1 { // ε does not fall: up to this point it is no more than there
-			l.X, l.Y = append(l.X, l.X[len(l.X)-1]), append(l.Y, s.Epsilon)
-		}
+		// ε does not fall: up to this point it is no more than there
+		l.X, l.Y = append(l.X, l.X[len(l.X)-1]), append(l.Y, s.Epsilon)
 		l.X, l.Y = append(l.X, float64(s.Batches)), append(l.Y, s.Epsilon)
 	}
 	p := chart.Plot{

@@ -173,7 +173,7 @@ func TestFinished(t *testing.T) {
 		"If one record were added to or removed from adult, the probability of any set of outcomes of this run would change by at most a factor of 2.719, plus 0.000001.",
 		"1 in 1,000,000", "The number of records is private too", "at most 54.7 % of the time; ε and δ alone would say 73.2 %", "μ = 0.235", "This says all that the curve does.", "ε = 2, δ = 0.000003719",
 		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged; 100 steps were planned",
-		"84.71 %", "16,281", "11,650", "not private: computed from the test rows without noise",
+		"0.8471", "16,281", "11,650", "not private: computed from the test rows without noise",
 		"Every encoded row has norm at most 1.", "columns: categorical1", "#gaussian-exact", "below 10⁻²⁰",
 		"a sum over the records with Gaussian noise, whose standard deviation is 42.5 times",
 		"every batch charged in the run log is the one that the plan holds at its position",

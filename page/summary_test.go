@@ -50,7 +50,7 @@ func TestSummary(t *testing.T) {
 		"whether or not the record is in the table. The number of records is private (add-or-remove).",
 		"This run", "An attacker who thinks it 50 % likely that a record was used is right at most ",
 		"Not on this page, as no ledger was at hand.",
-		"Model quality not private Test rows 7; Accuracy 75 %: computed from the test rows without noise.",
+		"Model quality not private Test rows 7; Accuracy 0.7500: computed from the test rows without noise.",
 		"Messages while loading; Time, memory and pace;",
 		"2 facts that people wrote, taken as public and true.",
 		"Purpose To find out.", "Reviewer A. Person")

@@ -98,7 +98,7 @@ func WriteSummary(w io.Writer, r *record.Record, dir string) {
 func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 	b := privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta}
 	fmt.Fprintf(w, "Guarantee  ε = %s, δ = %s, %v: %s changes the probability\n           of any set of outcomes by %s\n",
-		chart.Exact(g.Epsilon), chart.Exact(g.Delta), g.Relation, r.Protection.Change(), record.Change(b, chart.Exact))
+		exact(g.Epsilon), exact(g.Delta), g.Relation, r.Protection.Change(), record.Change(b))
 	if s := g.Shares; s != nil {
 		fmt.Fprintf(w, "           This is against %s, while masks hold.\n           Against %s: %s.\n",
 			s.Against, s.AgainstAll, proven(s.EpsilonAlone))
@@ -115,20 +115,23 @@ func writeGuarantee(w io.Writer, r *record.Record, g *record.Guarantee) {
 	}
 	fmt.Fprintf(w, "Noise      %s, %s of %s\n", noise, steps(r.Course.Steps), r.Run.Method)
 	if g.FirstShare > 0 {
-		fmt.Fprintf(w, "Pairs      %s, by a release that took %.0f %% of the budget\n", pairs(r.Run), 100*g.FirstShare)
+		fmt.Fprintf(w, "Pairs      %s, by a release\n           that took %s\n", pairs(r.Run),
+			partWords(g.FirstShare, g.FirstAlone))
 	}
 	if g.CountShare > 0 {
-		fmt.Fprintf(w, "Share      predictions begin at the noisy share of a class, which took %.0f %% of the budget\n", 100*g.CountShare)
+		fmt.Fprintf(w, "Share      predictions begin at the noisy share of a class,\n           which took %s\n",
+			partWords(g.CountShare, g.CountAlone))
 	}
 	if g.CenterShare > 0 {
-		fmt.Fprintf(w, "Center     rows less their noisy mean, which took %.0f %% of the budget\n", 100*g.CenterShare)
+		fmt.Fprintf(w, "Center     rows less their noisy mean, which took\n           %s\n",
+			partWords(g.CenterShare, g.CenterAlone))
 	}
 }
 
 // lifetimeWords says what all runs of the dataset cost together, in one line.
 func lifetimeWords(l *record.Lifetime) string {
 	caps := func(c ledger.Caps) string {
-		return fmt.Sprintf("ε = %s, δ = %s", chart.Exact(c.Epsilon), chart.Exact(c.Delta))
+		return fmt.Sprintf("ε = %s, δ = %s", exact(c.Epsilon), exact(c.Delta))
 	}
 	runs := plural(l.EarlierRuns+len(l.Runs), "run", "runs")
 	switch {
@@ -150,21 +153,20 @@ type scoreForm struct {
 	more  bool // is better
 }
 
-func forms(names [5]string, accuracy, other func(float64) string) []scoreForm {
+func forms(names [5]string) []scoreForm {
 	return []scoreForm{
-		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, accuracy, true},
-		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, other, false},
-		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, other, true},
-		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, other, false},
-		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, other, true},
+		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, decimals, true},
+		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, decimals, false},
+		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, decimals, true},
+		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, number, false},
+		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, decimals, true},
 	}
 }
 
 // The scores of a page, and of a line of text.
 var (
-	pageScores = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"},
-		func(v float64) string { return percent(v, 2) }, number)
-	lineScores = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"}, decimals, decimals)
+	pageScores = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"})
+	lineScores = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"})
 )
 
 // scoresOf are the scores that were computed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ var functions = template.FuncMap{
 	"upward":  func(v any) string { return upward(float(v)) },
 	"exact":   func(v any) string { return exact(float(v)) },
 	"integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn, "atMost": chart.AtMost,
-	"share": shareAtMost, "proven": proven, "moment": moment, "earlier": earlier, "accesses": accesses,
+	"proven": proven, "moment": moment, "earlier": earlier, "accesses": accesses,
 	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
 	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[max(0, len(all)-mostRuns):] },
 }
@@ -73,9 +74,6 @@ func float(v any) float64 {
 	}
 	return v.(float64)
 }
-
-// shareAtMost writes an upper bound on a share.
-func shareAtMost(v float64) string { return chart.AtMost(100*v, 3) + " %" }
 
 // moment writes a time for people.
 func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
@@ -128,7 +126,7 @@ func newView(r *record.Record) *view {
 
 // promise writes what follows from ε and δ.
 func (v *view) promise(g *record.Guarantee) {
-	v.Change = record.Change(privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: g.Relation}, exact)
+	v.Change = record.Change(privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: g.Relation})
 	v.Guess = chart.PercentUp(g.Guess)
 	if g.PlanGuess == nil {
 		return
@@ -191,21 +189,35 @@ func (v *view) Checked() (all []record.Finding) {
 
 // First, Count, Center and Last are the parts of the budget that releases beside the gradients took; empty: not asked.
 func (v *view) First() string {
-	return v.part(func(g *record.Guarantee) float64 { return g.FirstShare })
+	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.FirstShare, g.FirstAlone })
 }
 func (v *view) Count() string {
-	return v.part(func(g *record.Guarantee) float64 { return g.CountShare })
+	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.CountShare, g.CountAlone })
 }
 func (v *view) Center() string {
-	return v.part(func(g *record.Guarantee) float64 { return g.CenterShare })
+	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.CenterShare, g.CenterAlone })
 }
-func (v *view) Last() string { return v.part(func(g *record.Guarantee) float64 { return g.LastShare }) }
+func (v *view) Last() string {
+	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.LastShare, g.LastAlone })
+}
 
-func (v *view) part(of func(*record.Guarantee) float64) string {
-	if v.Guarantee == nil || !(of(v.Guarantee) > 0) {
+func (v *view) part(of func(*record.Guarantee) (float64, *record.Bound)) string {
+	if v.Guarantee == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %%", 100*of(v.Guarantee))
+	return partWords(of(v.Guarantee))
+}
+
+// partWords says what part of the noise a release took; empty: none.
+func partWords(share float64, alone *record.Bound) string {
+	if !(share > 0) {
+		return ""
+	}
+	words := fmt.Sprintf("%.0f %% of the noise budget (μ²)", 100*share)
+	if alone != nil {
+		words += "; alone it would cost ε = " + upward(float64(*alone))
+	}
+	return words
 }
 
 // pairs names the pairs of columns that a release chose.
@@ -372,6 +384,13 @@ func (v *view) setting() {
 		v.Data = append(v.Data, fact{"machines that held the rows", fmt.Sprint(r.Shards)})
 	}
 	v.Method = append([]fact{{"method", r.Method}}, facts(v.Public.Method)...)
+	if slices.ContainsFunc(v.Public.Method, func(s record.Setting) bool { return s.Name == "shorter" }) {
+		for i, f := range v.Method { // the plot of step sizes shows those that were taken
+			if f.Name == fieldNames["rate"] || f.Name == fieldNames["clip"] {
+				v.Method[i].Name += ", before it followed the centered rows"
+			}
+		}
+	}
 	v.Method = append(v.Method, fact{"released model", r.Output})
 	if s := r.Search; s != nil {
 		v.Method = append(v.Method, fact{"winner", s.Winner},
@@ -414,6 +433,7 @@ var fieldNames = map[string]string{
 	"lipschitz":  "bound on the gradient of a record's loss",
 	"smooth":     "bound on the curvature of a record's loss",
 	"rate":       "step size",
+	"shorter":    "step size and clip norm follow the centered rows, which are shorter",
 	"clip":       "clip norm of a record's gradient",
 	"batch":      "batch size, of Poisson batches the expected one (0: all records)",
 	"sampling":   "how a batch is drawn",

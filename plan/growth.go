@@ -130,7 +130,7 @@ func (p *Plan) Chart() string {
 		plot := chart.Plot{ID: id, Title: title, XLabel: label, YLabel: "ε", LogX: logX, Lines: lines, Desc: desc}
 		plot.Mark, plot.MarkName = &[2]float64{here, p.Epsilon}, "this plan: ε = "+chart.AtMost(p.Epsilon, 4)
 		if p.Budget != nil {
-			plot.Level, plot.LevelName = p.Budget, "budget: ε = "+chart.Exact(*p.Budget)
+			plot.Level, plot.LevelName = p.Budget, "budget: ε = "+chart.Full(*p.Budget)
 		}
 		plots = append(plots, plot)
 	}
@@ -139,7 +139,7 @@ func (p *Plan) Chart() string {
 	if p.NoiseMultiplier > 0 {
 		own = fmt.Sprintf("noise multiplier %.6g", p.NoiseMultiplier)
 	}
-	steps, delta := chart.Integer(p.Steps), chart.Exact(p.Delta)
+	steps, delta := chart.Integer(p.Steps), chart.Full(p.Delta)
 	add("steps", fmt.Sprintf("ε against steps, %s, δ = %s", own, delta), "steps", float64(p.Steps), false, g.Steps)
 	add("noise", fmt.Sprintf("ε against noise, %s steps, δ = %s", steps, delta), axis+" (logarithmic)", noise, true,
 		g.Noise)

@@ -221,7 +221,7 @@ func (n Numbers) solve(r release, missing string) (release, error) {
 		} else {
 			try.rate = lowest
 		}
-		return r, fmt.Errorf("--epsilon: %s costs %s by accountant %v, above the ε = %g of the budget; raise --epsilon, --delta or --noise-multiplier%s", least, costOf(try.event(), a, b), a, b.Epsilon,
+		return r, fmt.Errorf("--epsilon: %s costs %s by accountant %v, above the ε = %s of the budget; raise --epsilon, --delta or --noise-multiplier%s", least, costOf(try.event(), a, b), a, chart.Full(b.Epsilon),
 			map[string]string{"steps": ", or lower --sampling-rate", "sampling-rate": ", or lower --steps"}[missing])
 	}
 	return r, err
@@ -231,8 +231,8 @@ func (n Numbers) solve(r release, missing string) (release, error) {
 func costOf(e privacy.Event, a account.Accountant, b privacy.Budget) string {
 	if l, err := a.Loss(e, b.Adjacency); err == nil {
 		if epsilon := l.Epsilon(b.Delta); !math.IsInf(epsilon, 0) {
-			return fmt.Sprintf("ε = %s at δ = %g", chart.AtMost(epsilon, 6), b.Delta)
+			return fmt.Sprintf("ε = %s at δ = %s", chart.Upper(epsilon), chart.Full(b.Delta))
 		}
 	}
-	return fmt.Sprintf("more than any ε at δ = %g", b.Delta)
+	return fmt.Sprintf("more than any ε at δ = %s", chart.Full(b.Delta))
 }

@@ -28,7 +28,7 @@ func (p *Plan) tables() (list []table) {
 			return chart.Integer(int(v))
 		}},
 		{"noise", "noise_multiplier", axis, noise, p.Growth.Noise, func(v float64) string { return fmt.Sprintf("%.6g", v) }},
-		{"δ", "delta", "δ", p.Delta, p.Growth.Delta, chart.Exact},
+		{"δ", "delta", "δ", p.Delta, p.Growth.Delta, chart.Full},
 	} {
 		if len(t.points) > 1 {
 			list = append(list, t)

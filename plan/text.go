@@ -56,7 +56,7 @@ func (p *Plan) Text(w io.Writer) {
 	if words := solvedFor[p.Solved]; words != "" {
 		text.Row(w, "Solved for", "%s", words)
 	}
-	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.AtMost(p.Epsilon, 9), chart.Exact(p.Delta),
+	text.Row(w, "Cost", "ε = %s at δ = %s, %v (accountant %s)", chart.NumberUp(p.Epsilon, 9), chart.Full(p.Delta),
 		p.Adjacency, p.Accountant)
 	if p.Sum != nil {
 		text.Row(w, "Holds against", "%s, while masks hold", text.Against(p.Sum.Colluders))
@@ -68,7 +68,7 @@ func (p *Plan) Text(w io.Writer) {
 		if !*p.Fits {
 			verdict = "does NOT fit"
 		}
-		text.Row(w, "Budget", "ε = %s: the plan %s", chart.Exact(*p.Budget), verdict)
+		text.Row(w, "Budget", "ε = %s: the plan %s", chart.Full(*p.Budget), verdict)
 	}
 	if !filter {
 		text.Row(w, "What dominates", "%s", dominatesWords(p))
@@ -105,7 +105,7 @@ func attackWords(p *Plan) string {
 	if p.GDP == nil {
 		return p.noGDP.Error()
 	}
-	at := func(i int) string { return chart.AtMost(100*p.Attacks[i].TruePositives, 3) + " %" }
+	at := func(i int) string { return chart.PercentUp(p.Attacks[i].TruePositives) }
 	words := fmt.Sprintf("at most %s, %s and %s true positives at 0.1 %%, 1 %% and 10 %% false ones; μ = %s (Gaussian DP)",
 		at(0), at(1), at(2), chart.AtMost(p.GDP.Mu, 4))
 	if p.GDP.Outside > 0 {
@@ -242,7 +242,7 @@ func printBudget(w io.Writer, b privacy.Budget, against string) {
 	if against != "" {
 		against = ", against " + against + ", while masks hold"
 	}
-	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v%s\n", chart.Exact(b.Epsilon), chart.Exact(b.Delta), b.Adjacency,
+	fmt.Fprintf(w, "Budget            ε = %s at δ = %s, %v%s\n", chart.Full(b.Epsilon), chart.Full(b.Delta), b.Adjacency,
 		against)
 }
 

@@ -74,7 +74,7 @@ func TestGrowthOfShares(t *testing.T) {
 	const hub, all = "against the hub and any one other owner", "against all other owners together, or if masks were broken"
 	sum, alone := chart.AtMost(p.Epsilon, 6), chart.AtMost(*p.Sum.Alone, 6)
 	for _, c := range []struct{ in, want string }{
-		{chosen.String(), "Budget            ε = 1 at δ = 1e-05, add-or-remove, " + hub + ", while masks hold\n"},
+		{chosen.String(), "Budget            ε = 1 at δ = 0.00001, add-or-remove, " + hub + ", while masks hold\n"},
 		{text.String(), "             steps             ε  against all others\n"},
 		{text.String(), fmt.Sprintf("%12s  %18s  this plan\n", sum, alone)},
 		{markdown.String(), "It is " + hub + ", while masks hold; the last column is " + all + "."},

@@ -47,7 +47,7 @@ func (r *Record) claim(info *runlog.Info, s *account.Shares) {
 		g.Beliefs = append(g.Beliefs, Belief{prior, posterior(prior, b.Epsilon)})
 	}
 	g.Words = fmt.Sprintf("%s changes the probability of any set of outcomes by %s", r.Protection.Change(),
-		Change(b, exact))
+		Change(b))
 	if s != nil {
 		against := text.Against(s.Colluders)
 		g.Words += fmt.Sprintf(", against %s, while masks hold", against)
@@ -58,14 +58,14 @@ func (r *Record) claim(info *runlog.Info, s *account.Shares) {
 }
 
 // Change says how far one record can change the probability of any set of outcomes: for neighboring tables
-// D and D′ and any set S, P(S | D) ≤ e^ε·P(S | D′) + δ. It writes δ with number.
-func Change(b privacy.Budget, number func(float64) string) string {
+// D and D′ and any set S, P(S | D) ≤ e^ε·P(S | D′) + δ.
+func Change(b privacy.Budget) string {
 	factor := "e^ε, which is above every number here and protects nobody"
 	if f := math.Exp(b.Epsilon); !math.IsInf(f, 1) {
-		factor = atMost(f, 4)
+		factor = upward(f)
 	}
 	if b.Delta > 0 {
-		factor += ", plus " + number(b.Delta)
+		factor += ", plus " + exact(b.Delta)
 	}
 	return "at most a factor of " + factor
 }
@@ -108,6 +108,24 @@ func (g *Guarantee) besides(i *runlog.Info) {
 	}
 	g.FirstShare, g.CountShare = share(config.First), share(config.Count)
 	g.CenterShare, g.LastShare = share(config.Center), share(config.Last)
+	g.FirstAlone, g.CountAlone = alone(i, config.First), alone(i, config.Count)
+	g.CenterAlone, g.LastAlone = alone(i, config.Center), alone(i, config.Last)
+}
+
+// alone is what a release with that noise multiplier on all rows would cost by itself.
+func alone(i *runlog.Info, noise float64) *Bound {
+	a, err := account.ByName(i.Accountant)
+	if err != nil || !(noise > 0) {
+		return nil
+	}
+	loss, err := a.Loss(privacy.Gaussian{Sigma: noise}, i.Budget.Adjacency)
+	if err != nil {
+		return nil
+	}
+	if epsilon := loss.Epsilon(i.Budget.Delta); finite(epsilon) {
+		return new(Bound(epsilon))
+	}
+	return nil
 }
 
 // A proof is what the guarantee was recomputed from.

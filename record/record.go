@@ -130,9 +130,14 @@ type Guarantee struct {
 	CountShare  float64           `json:"count_share" unit:"share of μ²"`  // of the share that predictions begin at
 	CenterShare float64           `json:"center_share" unit:"share of μ²"` // of the mean row
 	LastShare   float64           `json:"last_share" unit:"share of μ²"`   // of the model's margins
-	Noise       string            `json:"noise"`                           // of all batches, in words
-	Sampling    string            `json:"sampling"`
-	Filter      bool              `json:"filter"` // the costs were chosen during the run, within a filter
+	// what each of these would cost alone, at Delta; left out: it was not asked, or is not to be known
+	FirstAlone  *Bound `json:"first_alone,omitempty" unit:"ε"`
+	CountAlone  *Bound `json:"count_alone,omitempty" unit:"ε"`
+	CenterAlone *Bound `json:"center_alone,omitempty" unit:"ε"`
+	LastAlone   *Bound `json:"last_alone,omitempty" unit:"ε"`
+	Noise       string `json:"noise"` // of all batches, in words
+	Sampling    string `json:"sampling"`
+	Filter      bool   `json:"filter"` // the costs were chosen during the run, within a filter
 
 	Shares *Shares `json:"shares,omitempty"` // what it assumes where owners of a network share the noise
 

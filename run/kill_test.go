@@ -629,7 +629,7 @@ func TestResumeRefusesAnotherBudget(t *testing.T) {
 	}
 	_, err = Resume(t.Context(), out, Env{})
 	var input *InputError
-	if !errors.As(err, &input) || !strings.Contains(err.Error(), "the ledger reserved (ε 1, δ 1e-05)") {
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), "the ledger reserved (ε 1, δ 0.00001)") {
 		t.Errorf("found error %v", err)
 	}
 }

@@ -163,8 +163,8 @@ func (r *reservation) reserved(ctx context.Context, known ledger.Run) error {
 	case err != nil:
 		return err
 	case known.Dataset != s.Info.Dataset || known.Caps != ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}:
-		return inputError("", "%s: the budget is (ε %v, δ %v) of dataset %q; the ledger reserved %v of %q", file, b.Epsilon,
-			b.Delta, s.Info.Dataset, known.Caps, known.Dataset)
+		return inputError("", "%s: the budget is %v of dataset %q; the ledger reserved %v of %q", file,
+			ledger.Caps{Epsilon: b.Epsilon, Delta: b.Delta}, s.Info.Dataset, known.Caps, known.Dataset)
 	case dataset.Unit != s.Info.Unit || dataset.Adjacency != b.Adjacency:
 		return inputError("", "%s: the unit is %q under %v; the ledger counts %q by %q under %v", file, s.Info.Unit,
 			b.Adjacency, dataset.Name, dataset.Unit, dataset.Adjacency)

@@ -65,6 +65,7 @@ var free = map[string]string{
 	"started":              "a time",
 	"finished":             "a time, not before the other",
 	"version":              "which program ran",
+	"binary":               "likewise",
 	"go":                   "which compiler built it",
 	"platform":             "where it ran: elsewhere a replay is compared to 1e-9",
 	"kernels":              "likewise",

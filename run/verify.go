@@ -167,7 +167,7 @@ func (v *Verification) cost(what string, e privacy.Event) {
 		}
 		if l, err := other.Loss(e, b.Adjacency); err == nil {
 			if bound := l.Epsilon(b.Delta); bound != epsilon && bound < least {
-				second, least = fmt.Sprintf("%s, by another proof, says at most %s", name, chart.AtMost(bound, 6)), bound
+				second, least = fmt.Sprintf("%s, by another proof, says at most %s", name, chart.Upper(bound)), bound
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (v *Verification) cost(what string, e privacy.Event) {
 	if s := account.SharesOf(e, v.Job.Accountant, b.Adjacency, b.Delta); s != nil {
 		against = "; " + againstWords(s)
 	}
-	v.Say(what, fits, "%v costs ε = %s at δ = %v by %s (%s); the budget is %v%s", e, chart.AtMost(epsilon, 6), b.Delta,
-		v.Info.Accountant, second, b.Epsilon, against)
+	v.Say(what, fits, "%v costs ε = %s at δ = %s by %s (%s); the budget is %s%s", e, chart.Upper(epsilon),
+		chart.Full(b.Delta), v.Info.Accountant, second, chart.Full(b.Epsilon), against)
 }
 
 // charges: the charges are a prefix of the plan, or within the filter.
@@ -215,12 +215,12 @@ func (v *Verification) charges() {
 			}
 			if l, err := a.Loss(v.Record.Event(), f.Adjacency()); err == nil {
 				beside = fmt.Sprintf("accountant %s would say %s of them as a plan", name,
-					chart.AtMost(l.Epsilon(v.Info.Budget.Delta), 6))
+					chart.Upper(l.Epsilon(v.Info.Budget.Delta)))
 				break
 			}
 		}
 		detail = fmt.Sprintf("%d batches were charged; they add up to %.9g of the filter's %.9g in %v, ε = %s (%s)", charged,
-			f.Spent(), f.Limit(), f.Currency(), chart.AtMost(f.Epsilon(), 6), beside)
+			f.Spent(), f.Limit(), f.Currency(), chart.Upper(f.Epsilon()), beside)
 	}
 	if err != nil {
 		detail = err.Error()

@@ -111,7 +111,7 @@ func sharesWords(s *account.Shares) string {
 func againstWords(s *account.Shares) string {
 	alone := "no finite ε is proven"
 	if s.Alone != nil {
-		alone = "ε = " + chart.AtMost(*s.Alone, 9)
+		alone = "ε = " + chart.Upper(*s.Alone)
 	}
 	return fmt.Sprintf("this is against %s, while masks hold; at the same δ, against %s, %s", text.Against(s.Colluders),
 		text.AgainstAll, alone)

@@ -76,11 +76,11 @@ func left(d ledger.Dataset) string {
 		return "no budget is set"
 	case d.Part != nil:
 		return fmt.Sprintf("%s %% of (ε %s, δ %s)", chart.NumberDown(100*max(0, 1-*d.Part), 3),
-			chart.NumberUp(d.Budget.Epsilon, 4), chart.NumberUp(d.Budget.Delta, 4))
+			chart.Full(d.Budget.Epsilon), chart.Full(d.Budget.Delta))
 	}
-	text := fmt.Sprintf("ε %s of %s", chart.NumberDown(d.Left.Epsilon, 4), chart.NumberUp(d.Budget.Epsilon, 4))
+	text := fmt.Sprintf("ε %s of %s", chart.NumberDown(d.Left.Epsilon, 4), chart.Full(d.Budget.Epsilon))
 	if d.Budget.Delta > 0 {
-		text += fmt.Sprintf(", δ %s of %s", chart.NumberDown(d.Left.Delta, 4), chart.NumberUp(d.Budget.Delta, 4))
+		text += fmt.Sprintf(", δ %s of %s", chart.NumberDown(d.Left.Delta, 4), chart.Full(d.Budget.Delta))
 	}
 	return text
 }
@@ -136,7 +136,7 @@ func bars(d ledger.Dataset) []labeled {
 		return []labeled{{"of the budget, in " + d.Currency, text, bar(100**d.Part, text)}}
 	}
 	one := func(name string, spent, budget float64) labeled {
-		text := fmt.Sprintf("%s of %s reserved", chart.NumberUp(spent, 4), chart.NumberUp(budget, 4))
+		text := fmt.Sprintf("%s of %s reserved", chart.Full(spent), chart.Full(budget))
 		part := 0.0
 		if budget > 0 {
 			part = 100 * spent / budget
@@ -237,10 +237,9 @@ func history(d ledger.Dataset, runs []ledger.RunAfter, last int) template.HTML {
 	line := chart.Line{Name: "ε reserved by all runs"}
 	line.X, line.Y = chart.Thin(x, y)
 	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Lines: []chart.Line{line},
-		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(last),
-			chart.Number(runs[len(runs)-1].After.Epsilon, 6))}
+		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(last), chart.Full(runs[len(runs)-1].After.Epsilon))}
 	if d.Budget != nil {
-		p.Level, p.LevelName = &d.Budget.Epsilon, "lifetime budget: ε = "+chart.NumberUp(d.Budget.Epsilon, 4)
+		p.Level, p.LevelName = &d.Budget.Epsilon, "lifetime budget: ε = "+chart.Full(d.Budget.Epsilon)
 	}
 	return p.SVG()
 }

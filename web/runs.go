@@ -387,14 +387,14 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		}, "")
 	}
 	add("dataset", func(i int) string { return of(i).Dataset })
-	guarantee("ε (cap)", func(g *record.Guarantee) string { return chart.Upper(g.Epsilon) }, "none")
-	guarantee("δ (cap)", func(g *record.Guarantee) string { return chart.Upper(g.Delta) }, "none")
+	guarantee("ε (cap)", func(g *record.Guarantee) string { return chart.Full(g.Epsilon) }, "none")
+	guarantee("δ (cap)", func(g *record.Guarantee) string { return chart.Full(g.Delta) }, "none")
 	shares("ε and δ hold against", func(s *record.Shares) string { return s.Against + ", while masks hold" })
 	shares("ε against "+text.AgainstAll, func(s *record.Shares) string {
 		if s.EpsilonAlone == nil {
 			return "none is proven"
 		}
-		return chart.NumberUp(*s.EpsilonAlone, 5)
+		return chart.Upper(*s.EpsilonAlone)
 	})
 	add("neighboring relation", func(i int) string { return records[i].Protection.Relation })
 	guarantee("ε of what was charged", func(g *record.Guarantee) string { return spent(g.Realized) }, "")

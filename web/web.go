@@ -213,7 +213,8 @@ func parsePages() (map[string]*template.Template, error) {
 	funcs := template.FuncMap{
 		"integer": chart.Integer,
 		"number":  func(v float64) string { return chart.Number(v, 4) },
-		"atmost":  func(v float64) string { return chart.NumberUp(v, 4) },
+		"exact":   chart.Full,
+		"atmost":  chart.Upper,
 		"rounded": rounded,
 		"when":    when,
 		"left":    inWords,
@@ -268,11 +269,11 @@ func inWords(d time.Duration) string {
 	return plural(int(d.Hours()/24+0.5), "day")
 }
 
-// rounded is an upper bound that a file has as text, with four digits; other text stays as it is.
+// rounded is a budget that a file has as text; other text stays as it is.
 func rounded(text string) string {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return text
 	}
-	return chart.NumberUp(v, 4)
+	return chart.Full(v)
 }

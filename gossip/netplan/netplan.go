@@ -539,8 +539,9 @@ func (p *Plan) sumText(w io.Writer) error {
 		return err
 	}
 	b := p.Spec.Privacy.Budget()
-	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %g.\nAgainst %s: ε = %s at δ = %g.\n", text.Against(s.Colluders),
-		chart.AtMost(loss.Epsilon(b.Delta), 5), b.Delta, text.AgainstAll, chart.AtMost(p.Job.Alone(), 5), b.Delta)
+	fmt.Fprintf(w, "\nAgainst %s: ε = %s at δ = %s.\nAgainst %s: ε = %s at δ = %s.\n", text.Against(s.Colluders),
+		chart.Upper(loss.Epsilon(b.Delta)), chart.Full(b.Delta), text.AgainstAll, chart.Upper(p.Job.Alone()),
+		chart.Full(b.Delta))
 	fmt.Fprintf(w, "%d steps on %d rows, and up to %d attempts more.\n", method.MaxSteps(p.Job.Method), p.Job.Facts.Rows,
 		s.Retries)
 	return nil

@@ -99,8 +99,8 @@ func (r *Result) Text(w io.Writer) {
 	if r.Epsilon == nil {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %g, %v, of what %s has released, for any of its rows against all others\n",
-			chart.AtMost(*r.Epsilon, 5), r.Delta, r.Adjacency, r.Owner)
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %s, %v, of what %s has released, for any of its rows against all others\n",
+			chart.Upper(*r.Epsilon), chart.Full(r.Delta), r.Adjacency, r.Owner)
 	}
 	fmt.Fprintf(w, "Exchanges  made %d, given up %d, in %d activations\n", r.Committed, r.Aborted, r.Activations)
 	fmt.Fprintf(w, "Model      %s, the mean of %d owners' parameters\n", r.Dir, r.Models)

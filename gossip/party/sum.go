@@ -233,9 +233,9 @@ func (s *session) sumSummary(seconds float64) (*Result, error) {
 
 // sumText prints the result for people.
 func (r *Result) sumText(w io.Writer) {
-	fmt.Fprintf(w, "Guarantee  for any row of %s, at δ = %g, %s:\n", r.Owner, r.Delta, r.Adjacency)
-	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(*r.Epsilon, 5), text.Against(r.colluders))
-	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(*r.Alone, 5), text.AgainstAll)
+	fmt.Fprintf(w, "Guarantee  for any row of %s, at δ = %s, %s:\n", r.Owner, chart.Full(r.Delta), r.Adjacency)
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.Upper(*r.Epsilon), text.Against(r.colluders))
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.Upper(*r.Alone), text.AgainstAll)
 	fmt.Fprintf(w, "Sums       made %d, given up %d, in %d steps of %d\n", r.Committed, r.Aborted, r.Activations, r.steps)
 	if r.Activations < r.steps {
 		fmt.Fprintf(w,

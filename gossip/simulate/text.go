@@ -36,8 +36,8 @@ func (r *Result) Text(w io.Writer) {
 	if r.Off {
 		fmt.Fprintln(w, "Guarantee  none: no noise")
 	} else {
-		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %v, %v, for any %s against all owners but its own\n", chart.AtMost(most, 5),
-			r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows))
+		fmt.Fprintf(w, "Guarantee  ε = %s at δ = %s, %v, for any %s against all owners but its own\n", chart.Upper(most),
+			chart.Full(r.Delta), r.Adjacency, text.Whom(r.Unit, r.UnitRows))
 		if r.UnitRows > 0 { // R22
 			fmt.Fprintf(w, "           The ε of owners add up for a %s who has rows at several\n", r.Unit)
 		}
@@ -68,9 +68,10 @@ func (r *Result) sumText(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%d\n", o.Name, o.Rows)
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\nGuarantee  for any %s, at δ = %v, %v:\n", text.Whom(r.Unit, r.UnitRows), r.Delta, r.Adjacency)
-	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(s.Epsilon, 5), text.Against(s.Colluders))
-	fmt.Fprintf(w, "           ε = %s against %s\n", chart.AtMost(s.Alone, 5), text.AgainstAll)
+	fmt.Fprintf(w, "\nGuarantee  for any %s, at δ = %s, %v:\n", text.Whom(r.Unit, r.UnitRows), chart.Full(r.Delta),
+		r.Adjacency)
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.Upper(s.Epsilon), text.Against(s.Colluders))
+	fmt.Fprintf(w, "           ε = %s against %s\n", chart.Upper(s.Alone), text.AgainstAll)
 	r.testText(w, "the model of all owners")
 	fmt.Fprintf(w, "Steps      %d of %s, and up to %d attempts more\n", r.Rounds, r.Method, s.Retries)
 	fmt.Fprintf(w, "Time       %.2f s, %.0f steps a second\n\n%s\n", r.Seconds, r.PerSecond, text.Wrap(r.Notice, 100))

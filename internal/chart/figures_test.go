@@ -16,7 +16,7 @@ func TestFigures(t *testing.T) {
 			t.Errorf("Upper(%v) = %s, want %s", v, got, want)
 		}
 	}
-	for v, want := range map[float64]string{0.73106: "73.2 %", 0.5: "50 %", 0.731: "73.1 %", 1: "100 %", 0.9999: "100 %"} {
+	for v, want := range map[float64]string{0.73106: "73.2 %", 0.5: "50 %", 0.731: "73.1 %", 1: "100 %", 0.9999: "99.99 %"} {
 		if got := PercentUp(v); got != want {
 			t.Errorf("PercentUp(%v) = %s, want %s", v, got, want)
 		}

@@ -77,11 +77,17 @@ func AtMost(v float64, digits int) string {
 // commas, and powers of ten only beyond six decimals or fifteen digits.
 func Short(v float64) string { return Number(v, 4) }
 
-// Full writes a number that a person chose with all the digits it has, so that
-// no reader takes a rounded one for the promise.
+// Pages and terminals write ε, δ and probabilities in one way: [Full] for what a person chose, and for sums of it,
+// [Upper] for a computed bound, [PercentUp] for a bound on a probability (TestOneWay, TestFixtures).
+
+// Full writes a number that a person chose with all the digits it has, so that no reader takes a rounded one for the
+// promise. Beyond twelve digits, as in a sum of floats, it is an upper bound.
 func Full(v float64) string {
 	digits := len(strings.Trim(strings.ReplaceAll(strings.SplitN(strconv.FormatFloat(v, 'e', -1, 64), "e", 2)[0], ".", ""),
 		"-"))
+	if digits > 12 {
+		return NumberUp(v, 12)
+	}
 	return Number(v, max(digits, 1))
 }
 
@@ -93,9 +99,14 @@ func Percent(v float64, decimals int) string {
 	return trimZeros(strconv.FormatFloat(100*v, 'f', decimals, 64)) + " %"
 }
 
-// PercentUp is Percent for an upper bound on a share: never rounded down.
+// PercentUp writes an upper bound on a probability as a percentage with three significant digits, never rounded down;
+// with four where three would say that it is certain.
 func PercentUp(v float64) string {
-	return trimZeros(strconv.FormatFloat(math.Ceil(1000*v-1e-9)/10, 'f', 1, 64)) + " %"
+	text := NumberUp(100*v, 3)
+	if text == "100" && v < 1 {
+		text = NumberUp(100*v, 4)
+	}
+	return text + " %"
 }
 
 // OneIn writes a small probability as odds, never smaller than it is.

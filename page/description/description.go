@@ -274,8 +274,8 @@ func Text(w io.Writer, e *runlog.Description, dir string) error {
 	for _, p := range f.Pairs {
 		fmt.Fprintf(w, "\nPair       %s × %s: %d cells, on the page\n", p.A, p.B, len(p.Rows)*len(p.Columns))
 	}
-	_, err = fmt.Fprintf(w, "\nCharged to dataset %s: ε = %v, δ = %v\nPage       %s/%s\nFigures    %s/%s\n", e.Dataset,
-		e.Budget.Epsilon, e.Budget.Delta, dir, runlog.ReportFile, dir, runlog.DescriptionTable)
+	_, err = fmt.Fprintf(w, "\nCharged to dataset %s: ε = %s, δ = %s\nPage       %s/%s\nFigures    %s/%s\n", e.Dataset,
+		chart.Full(e.Budget.Epsilon), chart.Full(e.Budget.Delta), dir, runlog.ReportFile, dir, runlog.DescriptionTable)
 	return err
 }
 

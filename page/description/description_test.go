@@ -102,7 +102,7 @@ func TestText(t *testing.T) {
 	if err := Text(&b, record(t), "dir"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Records    10 (8 to 12)", "mean " + tooFew, "median 2020-01-01", "n 1,234 (1,200 to 1,300), <j> 0 (0 to 9)", "a <b>, c × y: 4 cells", "ε = 1, δ = 1e-06", "dir/report.html"} {
+	for _, want := range []string{"Records    10 (8 to 12)", "mean " + tooFew, "median 2020-01-01", "n 1,234 (1,200 to 1,300), <j> 0 (0 to 9)", "a <b>, c × y: 4 cells", "ε = 1, δ = 0.000001", "dir/report.html"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}

@@ -18,11 +18,12 @@ var pageText string
 var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number":  chart.Full,
 	"integer": chart.Integer,
-	"up":      func(v *float64) string { return chart.NumberUp(*v, 5) },
+	"upper":   chart.Upper,
+	"up":      func(v *float64) string { return chart.Upper(*v) },
 	"against": text.Against,
 	"capital": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
-	"short":   func(v float64) string { return chart.Number(v, 4) },
-	"percent": func(v float64) string { return chart.AtMost(100*v, 3) + " %" },
+	"short":   chart.Short,
+	"percent": chart.PercentUp,
 }).Parse(pageText))
 
 // Replace says that neighboring tables differ in one record.
@@ -62,7 +63,7 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 	}
 	for _, a := range d.Facts.Guarantee.Attacks {
 		if a.FalsePositives == 0.01 {
-			v.Attack = &attack{chart.AtMost(100*a.FalsePositives, 3) + " %", chart.AtMost(100*a.TruePositives, 3) + " %"}
+			v.Attack = &attack{chart.PercentUp(a.FalsePositives), chart.PercentUp(a.TruePositives)}
 		}
 	}
 	var b bytes.Buffer

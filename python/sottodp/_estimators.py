@@ -75,7 +75,7 @@ class Guarantee:
     --------
     >>> from sottodp import Guarantee
     >>> print(Guarantee(1, 1e-5, "add-or-remove", "record", "clinic", False, "first", ()))
-    ε = 1, δ = 1e-05: adding or removing any one record of 'clinic' changes the probability of any set of outcomes by at most a factor of 2.719, plus 1e-05
+    ε = 1, δ = 0.00001: adding or removing any one record of 'clinic' changes the probability of any set of outcomes by at most a factor of 2.719, plus 0.00001
     """
 
     epsilon: float
@@ -97,9 +97,9 @@ class Guarantee:
             return "none: a lab run; do not use this model where rows need protection"
         rows = f" (all of its rows, at most {self.unit_rows})" if self.unit_rows > 1 else ""
         kind = {"add-or-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
-        delta = f", plus {self.delta:g}" if self.delta else ""
+        delta = f", plus {_exact(self.delta)}" if self.delta else ""
         return (
-            f"ε = {self.epsilon:g}, δ = {self.delta:g}: {kind} any one {self.unit}{rows} of {self.dataset!r} changes the "
+            f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)}: {kind} any one {self.unit}{rows} of {self.dataset!r} changes the "
             f"probability of any set of outcomes by at most a factor of {_up(math.exp(self.epsilon))}{delta}"
             + (f". All that the ledger knows of {self.dataset!r}: {self.lifetime}" if self.lifetime else "")
         )
@@ -335,8 +335,8 @@ class _Sotto(BaseEstimator):
         if new and known["runs"] > 1 and "budget" not in known:
             spent = known["spent"]
             warnings.warn(
-                f"this was run {known['runs']} on the dataset {dataset!r}, which has no lifetime budget: together its runs have ε = {spent['epsilon']:.6g}, "
-                f"δ = {spent['delta']:.6g}. A fit that is repeated charges again; with run_dir=DIR it loads the finished run. "
+                f"this was run {known['runs']} on the dataset {dataset!r}, which has no lifetime budget: together its runs have ε = {_exact(spent['epsilon'])}, "
+                f"δ = {_exact(spent['delta'])}. A fit that is repeated charges again; with run_dir=DIR it loads the finished run. "
                 f"`sotto ledger budget {dataset} --epsilon E --delta D --adjacency {known['adjacency']}` sets a limit",
                 PrivacyWarning, stacklevel=5,
             )
@@ -738,6 +738,16 @@ def _no_gaps() -> Iterator[None]:
             "X: found NaN where numbers should be; let domain say what replaces it in a column, as {'bounds': (0, 9), 'missing': 4}, "
             "or put sottodp.preprocessing.PublicImputer before"
         ) from None
+
+
+def _exact(v: float) -> str:
+    """An ε or δ that a person chose, or a sum of such: all its digits, written as the reports do."""
+    mantissa, power = f"{v:.11e}".split("e")
+    mantissa, exponent = mantissa.rstrip("0").rstrip("."), int(power)
+    if -6 <= exponent < 15 or v == 0:
+        return f"{v:,.{max(0, len(mantissa.replace('.', '')) - 1 - exponent)}f}"
+    high = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{high}" if mantissa == "1" else f"{mantissa} × 10{high}"
 
 
 def _up(x: float) -> str:

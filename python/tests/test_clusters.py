@@ -102,7 +102,7 @@ def test_numbers_and_the_ledger():
     # The same rows in another order and division, under another name.
     with pytest.raises(sottodp.errors.ContentProtectedError, match="knows them as \"clinic\""):
         fit(sottodp.dask.SottoRegressor(**{**said, "dataset": "other"}), parts(rows[::-1], 200, 500))
-    assert "(ε 2, δ 2e-06)" in fit(sottodp.dask.SottoRegressor(**said), parts(rows[::-1], 200)).guarantee_.lifetime
+    assert "(ε 2, δ 0.000002)" in fit(sottodp.dask.SottoRegressor(**said), parts(rows[::-1], 200)).guarantee_.lifetime
 
 
 @pytest.mark.parametrize("barrier", [True, False])

@@ -62,7 +62,7 @@ def test_schema(clinic):
     assert c.score(held, truth) > 0.8  # 0.88 to 0.91
     g = c.guarantee_
     assert (g.epsilon, g.delta, g.adjacency, g.unit, g.dataset, g.lab) == (1, 1e-5, "add-or-remove", "record", "clinic", False)
-    assert "any set of outcomes by at most a factor of 2.719, plus 1e-05. All that the ledger knows" in str(g) and len(g.assumptions) > 10
+    assert "any set of outcomes by at most a factor of 2.719, plus 0.00001. All that the ledger knows" in str(g) and len(g.assumptions) > 10
     assert 0.26 < g.mu < 0.27 and g.outside == g.regret == 0  # Gaussian noise on all records: the μ that costs (1, 1e-5)
 
 

@@ -81,7 +81,7 @@ def test_a_cell_that_runs_twice(tmp_path):
     assert said(kept) == []
     assert said(kept) == [] and json.loads(run("ledger", "show", "trial", "--json"))["dataset"]["runs"] == 1
     assert [text.partition(". A fit")[0] for text in said(classifier())] == [
-        "this was run 2 on the dataset 'trial', which has no lifetime budget: together its runs have ε = 2, δ = 2e-05"]
+        "this was run 2 on the dataset 'trial', which has no lifetime budget: together its runs have ε = 2, δ = 0.00002"]
     assert any("run 3" in text for text in said(SottoSearchCV(classifier(), ["sgd"], mean=2))) and any("run 4" in text for text in said(regressor(), DRAW[:, 0]))
     assert not [text for text in said(SottoClassifier(lab=True, random_state=1, domain={"age": (-1, 1), "dose": (-1, 1)}), X=FRAME / 3) if "this was run" in text]
     run("ledger", "budget", "trial", "--epsilon", 100, "--delta", 1e-2, "--adjacency", "add-or-remove")

@@ -41,5 +41,5 @@ def test_first_example(clinic, capsys):
     readme = (ROOT / "python" / "README.md").read_text(encoding="utf-8")
     names = {}
     exec(readme.split("```python\n")[1].split("```")[0], names)
-    assert "ε = 1, δ = 1e-05: adding or removing any one record of 'clinic'" in capsys.readouterr().out
+    assert "ε = 1, δ = 0.00001: adding or removing any one record of 'clinic'" in capsys.readouterr().out
     assert (names["clinic"].predict(names["new_patients"][["age", "systolic", "smoker"]]) == names["new_patients"]["readmitted"]).mean() > 0.6

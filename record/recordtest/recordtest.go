@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sottodp/sotto/internal/chart"
 )
 
 // Figures are what a page may show: the numbers of a record, and words that hold digits.
@@ -163,6 +165,32 @@ func (f *Figures) Unknown(text string) (words []string) {
 	}
 	return words
 }
+
+// OtherWays are the ε, δ, μ and percentages of a text that are no number of the record as pages write it: in full where
+// a person chose it, a bound rounded up, what is left rounded down, a probability by [chart.PercentUp].
+func (f *Figures) OtherWays(text string) (wrong []string) {
+	ways := map[string]bool{}
+	for _, n := range f.numbers {
+		for _, way := range []string{chart.Full(n), chart.Upper(n), chart.NumberDown(n, 4), chart.PercentUp(n),
+			chart.Percent(n, 0)} {
+			ways[way] = true
+		}
+	}
+	for _, m := range said.FindAllStringSubmatch(text, -1) {
+		token := strings.TrimRight(m[1]+m[2], ".,")
+		if m[2] != "" {
+			token = m[2]
+		}
+		if token != "" && !ways[token] && !f.words[strings.TrimSuffix(token, " %")] && !slices.Contains(wrong, token) {
+			wrong = append(wrong, token)
+		}
+	}
+	return wrong
+}
+
+// said finds what is said to be ε, δ or μ, and percentages.
+var said = regexp.MustCompile(
+	`[εδμ] (?:= )?((?:[0-9][0-9.,]*(?:e-?[0-9]+)?(?: × )?)?(?:10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?)|([0-9][0-9.,]* %)`)
 
 var superscripts = strings.NewReplacer("⁻", "-", "⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5",
 	"⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9")

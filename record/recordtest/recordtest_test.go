@@ -23,3 +23,17 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%q", u)
 	}
 }
+
+func TestOtherWays(t *testing.T) {
+	f := New(t, []byte(`{"epsilon": 0.98765, "delta": 1e-5, "tiny": 2.5e-8, "guess": 0.731058, "share": 0.1}`))
+	for _, known := range []string{"ε = 0.98765, δ = 0.00001", "ε = 0.9877 at δ = 2.5 × 10⁻⁸.", "at most 73.2 %, and 10 % of it", "(ε 0.98765, δ 0.00001)"} {
+		if wrong := f.OtherWays(known); wrong != nil {
+			t.Errorf("%s: %q", known, wrong)
+		}
+	}
+	for _, other := range []string{"ε = 0.987", "ε = 0.988", "δ = 1e-05", "δ = 10⁻⁵", "73.1 %", "73.11 %", "(ε 0.98765, δ 1e-05)"} {
+		if wrong := f.OtherWays(other); len(wrong) != 1 {
+			t.Errorf("%s: %q", other, wrong)
+		}
+	}
+}

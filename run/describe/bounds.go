@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
@@ -112,9 +113,9 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := fmt.Sprintf("private estimate, ε = %v", budget.Epsilon)
+	source := "private estimate, ε = " + chart.Full(budget.Epsilon)
 	if budget.Delta > 0 {
-		source += fmt.Sprintf(", δ = %v", budget.Delta)
+		source += ", δ = " + chart.Full(budget.Delta)
 	}
 	if len(columns) > 1 {
 		source += fmt.Sprintf(" for %d columns together", len(columns))

@@ -41,8 +41,8 @@ func (r *Result) Facts() (facts [][2]string) {
 	if r.Owners > 0 {
 		against = ", against " + text.Against(r.Colluders)
 	}
-	add("Claim", "ε = %.4g at δ = %.4g, %v, for any %s%s", r.Epsilon, r.Delta, r.Adjacency, text.Whom(r.Unit, r.UnitRows),
-		against)
+	add("Claim", "ε = %s at δ = %s, %v, for any %s%s", chart.Full(r.Epsilon), chart.Full(r.Delta), r.Adjacency,
+		text.Whom(r.Unit, r.UnitRows), against)
 	if r.Fault != "" {
 		add("Planted", "%s", Faults[r.Fault])
 	}

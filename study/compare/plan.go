@@ -18,6 +18,7 @@ import (
 
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
@@ -390,7 +391,7 @@ func (t *table) terms() string {
 	var deltas []string
 	for _, c := range t.cells {
 		if d := c.Spec.Privacy.Delta; d != nil && !c.Spec.Privacy.Off {
-			if text := strconv.FormatFloat(*d, 'g', -1, 64); !slices.Contains(deltas, text) {
+			if text := chart.Full(*d); !slices.Contains(deltas, text) {
 				deltas = append(deltas, text)
 			}
 		}

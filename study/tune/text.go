@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/run/runlog"
 
 	"github.com/sottodp/sotto/method"
@@ -28,9 +29,9 @@ func (r *Result) scored() string {
 func (p *Plan) Text(w io.Writer) {
 	b := p.Budget
 	fmt.Fprintf(w,
-		"Search     ε = %.4g at δ = %v, %v, for any %s; about %.4g trainings, of which the best is released alone\n",
-		b.Epsilon, b.Delta, b.Adjacency, p.Whom(), p.Mean)
-	fmt.Fprintf(w, "Each       ε = %.4g, scored by %s\n", p.Each,
+		"Search     ε = %s at δ = %s, %v, for any %s; about %.4g trainings, of which the best is released alone\n",
+		chart.Full(b.Epsilon), chart.Full(b.Delta), b.Adjacency, p.Whom(), p.Mean)
+	fmt.Fprintf(w, "Each       ε = %s, scored by %s\n", chart.Short(p.Each),
 		map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
@@ -41,7 +42,7 @@ func (p *Plan) Text(w io.Writer) {
 	}
 	if u := p.Uncharged(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w,
-			"Uncharged  %.0f trainings at ε = %.4g each, with the best kept and no charge for the choice, are proven only ε = %.4g together\n", p.Mean, b.Epsilon, u)
+			"Uncharged  %.0f trainings at ε = %s each, with the best kept and no charge for the choice, are proven only ε = %s together\n", p.Mean, chart.Full(b.Epsilon), chart.Upper(u))
 	}
 }
 
@@ -49,8 +50,8 @@ func (p *Plan) Text(w io.Writer) {
 func (r *Result) Text(w io.Writer) {
 	fmt.Fprintf(w, "Winner     %s, of the %d in the list; %s\n", r.Winner, len(r.Among), r.scored())
 	fmt.Fprintf(w,
-		"Guarantee  ε = %.4g at δ = %v, %v, for any %s and the search as a whole; each candidate was trained at ε = %.4g\n",
-		r.Budget.Epsilon, r.Budget.Delta, r.Budget.Adjacency, r.info.Whom(), r.Each)
+		"Guarantee  ε = %s at δ = %s, %v, for any %s and the search as a whole; each candidate was trained at ε = %s\n",
+		chart.Full(r.Budget.Epsilon), chart.Full(r.Budget.Delta), r.Budget.Adjacency, r.info.Whom(), chart.Short(r.Each))
 	fmt.Fprintf(w, "Model      %s\nReport     %s\n", filepath.Join(r.dir, runlog.ModelFile),
 		filepath.Join(r.dir, runlog.ReportFile))
 }

@@ -29,8 +29,11 @@ type effects struct {
 // A ranking is the line of a column in the table of effects.
 type ranking struct {
 	record.Effect
-	By, Ratio string
+	Step, By, Ratio string
 }
+
+// none stands in a cell of a column whose effect is no straight line.
+const none = "–"
 
 // Ranked are the drawn columns and pairs, those first that move the margin furthest.
 func (e *effects) Ranked() (lines []ranking) {
@@ -40,8 +43,9 @@ func (e *effects) Ranked() (lines []ranking) {
 	}
 	slices.SortStableFunc(ranked, func(a, b record.Effect) int { return cmp.Compare(b.Span, a.Span) })
 	for _, k := range ranked {
-		l := ranking{Effect: k}
+		l := ranking{k, "no one step: see its figure", none, none}
 		if k.Slope != nil {
+			l.Step = k.Slope.Step
 			l.By, l.Ratio = number(k.Slope.By), number(k.Slope.Ratio)
 			if k.Half != nil {
 				l.By += " ± " + number(k.Slope.Half)
@@ -65,10 +69,18 @@ type heatMap struct {
 	*chart.Heat
 }
 
-// A level is a bar: its value, and its width in percent of the widest of the page.
+// A level is a bar: its value, and its width in percent of the widest of the page. Noise is the width of its noise,
+// which begins at From; 0: not known.
 type level struct {
-	Name, Value string
-	Width       int
+	Name, Value        string
+	Width, From, Noise int
+}
+
+// Points reports whether a band narrows to a point.
+func (e *effects) Points() bool {
+	return slices.ContainsFunc(e.Columns[:len(e.Columns)-e.Rest], func(k record.Effect) bool {
+		return k.X != nil && slices.Contains(k.Half, 0)
+	})
 }
 
 // drawn makes the curves of the first columns; nil where there are none.
@@ -86,6 +98,7 @@ func drawn(of *record.Effects) *effects {
 	for _, p := range of.Pairs {
 		widest = math.Max(widest, p.Span)
 	}
+	wide := widest + of.Noise // of the highest bar
 	for _, p := range of.Pairs {
 		e.Maps = append(e.Maps, heatMap{p, chart.NewHeat(p.OfA, p.OfB, p.Above, widest)})
 	}
@@ -93,8 +106,13 @@ func drawn(of *record.Effects) *effects {
 		if k.X == nil {
 			bars := curve{Name: k.Name}
 			for j, name := range k.Names {
-				bars.Levels = append(bars.Levels,
-					level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], widest)})
+				l := level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], wide)}
+				if k.Half != nil && k.Half[j] > 0 {
+					l.Value += " ± " + number(k.Half[j])
+					l.From = chart.Share(math.Max(0, k.Above[j]-k.Half[j]), wide)
+					l.Noise = max(1, chart.Share(k.Above[j]+k.Half[j], wide)-l.From)
+				}
+				bars.Levels = append(bars.Levels, l)
 			}
 			e.Curves = append(e.Curves, bars)
 			continue

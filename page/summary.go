@@ -2,8 +2,11 @@ package page
 
 import (
 	"fmt"
+	"html/template"
+	"math"
 	"strings"
 
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -23,12 +26,34 @@ func (v *view) Power() string {
 	return "any amount of computing time"
 }
 
-// summarize makes the first sheet from what the rest of the page shows.
+// summarize makes the first sheet from what the rest of the page shows: a picture and the first lines, then the others.
 func (v *view) summarize() {
+	to := &v.Lines
 	add := func(name, at string, text ...string) {
-		v.Summary = append(v.Summary, summaryRow{Name: name, Text: strings.Join(text, " "), At: at})
+		*to = append(*to, summaryRow{Name: name, Text: strings.Join(text, " "), At: at})
 	}
+	add("What was trained", "rests", v.trained())
 	add("Who is protected", "rests", fmt.Sprintf("Each %s in the dataset %q.", v.Protection.Each(), v.Run.Dataset))
+	add("This run", "guarantee", v.thisRun())
+	v.summarizeQuality()
+	if v.Lifetime == nil {
+		add("The dataset’s whole life", "",
+			"Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
+	} else {
+		text := []string{v.lifetime(), v.Lifetime.Lasts}
+		if n := len(v.Lifetime.Unprotected); n > 0 {
+			text = append(text, fmt.Sprintf("%s recorded without protection.", plural(n, "access is", "accesses are")))
+		}
+		add("The dataset’s whole life", "life", text...)
+	}
+	if n := len(v.Run.Warnings); n > 0 {
+		add("Warnings", "warnings", fmt.Sprintf("%s to read before the model is used.", plural(n, "warning", "warnings")))
+	}
+	if v.Run.Private() && len(v.Alarms) == 0 {
+		v.people()
+	}
+
+	to = &v.Summary
 	add("Against whom", "guarantee",
 		"Anyone who sees "+seen(v.Run.Search != nil)+", knows every other record, and has "+v.Power()+".")
 	if s := v.Shared(); s != nil {
@@ -39,32 +64,6 @@ func (v *view) summarize() {
 		relation = "The run says nearly the same if another record stands in its place. The number of records is public (replace-one)."
 	}
 	add("What that means", "guarantee", relation)
-	switch {
-	case !v.Run.Private():
-		add("This run", "guarantee", "There is no guarantee: it is a lab run.")
-	case len(v.Alarms) > 0:
-		add("This run", "guarantee",
-			fmt.Sprintf("ε = %s and δ = %s are claimed, and the log does not support it.", exact(v.Guarantee.Epsilon), exact(v.Guarantee.Delta))+v.sharedWords())
-	default:
-		before := "thinks it 50 % likely that a record was used"
-		if v.Replace() {
-			before = "thinks two versions of a record equally likely"
-		}
-		add("This run", "guarantee",
-			fmt.Sprintf("ε = %s and δ = %s. An attacker who %s is right at most %s of the time afterward.", exact(v.Guarantee.Epsilon), exact(v.Guarantee.Delta),
-				before, v.Guess)+v.sharedWords())
-	}
-	if v.Lifetime == nil {
-		add("The dataset’s whole life", "",
-			"Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
-	} else {
-		text := []string{v.Lifetime.Words}
-		if n := v.Lifetime.EarlierUnprotected + len(v.Lifetime.Unprotected); n > 0 {
-			text = append(text, fmt.Sprintf("%s recorded without protection.", plural(n, "access is", "accesses are")))
-		}
-		add("The dataset’s whole life", "life", text...)
-	}
-	v.summarizeQuality()
 	var not []string
 	for _, f := range v.NotCovered {
 		not = append(not, f.What)
@@ -86,9 +85,92 @@ func (v *view) summarize() {
 			}
 		}
 	}
-	if n := len(v.Run.Warnings); n > 0 {
-		add("Warnings", "warnings", fmt.Sprintf("%s to read before the model is used.", plural(n, "warning", "warnings")))
+}
+
+// lifetime says what all runs of the dataset cost together.
+func (v *view) lifetime() string {
+	l := v.Lifetime
+	if l.Total != nil && l.Currency == ledger.InCaps {
+		return fmt.Sprintf("ε = %s and δ = %s over %s.", exact(l.Total.Epsilon), exact(l.Total.Delta),
+			plural(len(l.Runs), "run", "runs"))
 	}
+	return l.Words
+}
+
+// trained says what was trained, on what and for whom.
+func (v *view) trained() string {
+	model := "A model"
+	if v.Run.Model != "" {
+		model = fmt.Sprintf("A model of the kind %q", v.Run.Model)
+	}
+	text := fmt.Sprintf("%s, by the method %q", model, v.Run.Method)
+	switch n := v.Public.Table.Rows; {
+	case n > 0 && v.Replace():
+		text += fmt.Sprintf(", on %s records of %q", integer(n), v.Run.Dataset)
+	case n > 0:
+		text += fmt.Sprintf(", on about %s records of %q (declared, not counted)", integer(n), v.Run.Dataset)
+	default:
+		text += fmt.Sprintf(", on the records of %q", v.Run.Dataset)
+	}
+	if d := v.Statements; d != nil && d.Purpose != "" {
+		text += ". Purpose: " + strings.TrimSuffix(d.Purpose, ".")
+	}
+	return text + "."
+}
+
+// thisRun says what the run guarantees.
+func (v *view) thisRun() string {
+	if !v.Run.Private() {
+		return "There is no guarantee: it is a lab run."
+	}
+	g := v.Guarantee
+	caps := fmt.Sprintf("ε = %s and δ = %s", exact(g.Epsilon), exact(g.Delta))
+	if len(v.Alarms) > 0 {
+		return caps + " are claimed, and the log does not support it." + v.sharedWords()
+	}
+	before := "thinks it 50 % likely that a record was used"
+	if v.Replace() {
+		before = "thinks two versions of a record equally likely"
+	}
+	text := fmt.Sprintf("%s. An attacker who %s is right at most %s of the time afterward", caps, before, v.Guess)
+	if v.GuessPair != "" {
+		text += fmt.Sprintf(", by the noise of this run (%s by ε and δ alone)", v.GuessPair)
+	}
+	return text + "." + v.sharedWords()
+}
+
+// people draws for how many of 100 people an attacker's guess is right: by chance, and at most with the run.
+func (v *view) people() {
+	g := v.Guarantee
+	guess := g.Guess
+	if g.PlanGuess != nil {
+		guess = min(guess, *g.PlanGuess)
+	}
+	const all, chance, across, size = 100, 50, 25, 18
+	right := min(all, int(math.Ceil(all*guess-1e-9)))
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-labelledby="people-desc"><desc id="people-desc">%s</desc>`,
+		across*size, all/across*(size+8), "100 people; a guess is right for 50 of them by chance.")
+	for i := range all {
+		class := "none"
+		switch {
+		case i < chance:
+			class = "base"
+		case i < right:
+			class = "more"
+		}
+		x, y := i%across*size+size/2, i/across*(size+8)
+		fmt.Fprintf(&b, `<circle class="%s" cx="%d" cy="%d" r="3.5"/><path class="%s" d="M%d %dv-5a6 6 0 0 1 12 0v5z"/>`, class, x,
+			y+5, class, x-6, y+21)
+	}
+	b.WriteString("</svg>")
+	v.People = template.HTML(b.String())
+	who := "Of 100 people of whom an attacker cannot tell whether they are in the table, a guess is right for 50."
+	if v.Replace() {
+		who = "Of 100 people of whom an attacker cannot tell which of two versions is in the table, a guess is right for 50."
+	}
+	v.PeopleWords = fmt.Sprintf("%s After all that this run released, it is right for at most %s of them on average (red: what the run adds).",
+		who, v.Guess)
 }
 
 // sharedWords says against whom the guarantee is; nothing where no owners share the noise.
@@ -112,7 +194,7 @@ func (v *view) summarizeQuality() {
 			}
 			figures = append(figures, r.Name+" "+r.Value)
 		}
-		v.Summary = append(v.Summary, summaryRow{name, strings.Join(figures, "; ") + ".", "private", "quality"})
+		v.Lines = append(v.Lines, summaryRow{name, strings.Join(figures, "; ") + ".", "private", "quality"})
 		name = "Other figures"
 	}
 	switch {
@@ -121,11 +203,11 @@ func (v *view) summarizeQuality() {
 		for _, s := range v.Scores {
 			figures = append(figures, s.Name+" "+s.Value)
 		}
-		v.Summary = append(v.Summary,
+		v.Lines = append(v.Lines,
 			summaryRow{name, strings.Join(figures, "; ") + ": computed from the test rows without noise.", "not private",
 				"quality"})
 	case v.Private == nil:
-		v.Summary = append(v.Summary, summaryRow{name, "The run scored no rows.", "", "quality"})
+		v.Lines = append(v.Lines, summaryRow{name, "The run scored no rows.", "", "quality"})
 	}
 }
 

@@ -48,6 +48,8 @@ func TestSummary(t *testing.T) {
 		"Who is protected", fmt.Sprintf("Each %s in the dataset %q.", info.Whom(), info.Dataset),
 		"Against whom", "Anyone who sees all that the run released, every step included, knows every other record, and has any amount of computing time.",
 		"whether or not the record is in the table. The number of records is private (add-or-remove).",
+		"Of 100 people of whom an attacker cannot tell whether they are in the table, a guess is right for 50.", "it is right for at most 54.7 % of them on average",
+		"What was trained", "A model of the kind \"logistic\", by the method \"sgd\", on about 32,561 records of \"adult\" (declared, not counted). Purpose: To find out.",
 		"This run", "An attacker who thinks it 50 % likely that a record was used is right at most ",
 		"Not on this page, as no ledger was at hand.",
 		"Model quality not private Test rows 7; Accuracy 0.7500: computed from the test rows without noise.",
@@ -66,7 +68,7 @@ func TestSummary(t *testing.T) {
 	}
 	page = first(t, ran(t, info, 3, privacy.Gaussian{Sigma: sigma}), life)
 	wants(t, page,
-		"with ε = 6 and δ = 0.000001: their own ε and δ, added up.", "1 access is recorded without protection.",
+		"ε = 6 and δ = 0.000001 over 0 runs. No lifetime budget is set", "1 access is recorded without protection.",
 		"Model quality private accuracy 0.8000 (0.7500 to 0.8500); AUC too few records for the noise.",
 		"Other figures not private Test rows 7",
 		"1 warning to read before the model is used.")

@@ -27,6 +27,9 @@ type view struct {
 	TradeOff, Curve      template.HTML
 	Spent, Rates, Norms  template.HTML
 	Terms                []fact
+	People               template.HTML // what an attacker gains, as 100 people; empty: there is no guarantee
+	PeopleWords          string
+	Lines                []summaryRow // those that a reader needs first
 	Summary              []summaryRow
 	Private              *privateView // nil: none
 	Scores               []fact

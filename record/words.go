@@ -15,7 +15,7 @@ import (
 // Numbers within words are as pages write them.
 var (
 	number, exact, upward = chart.Short, chart.Full, chart.Upper
-	integer, atMost       = chart.Integer, chart.AtMost
+	integer               = chart.Integer
 	downward              = func(v float64) string { return chart.NumberDown(v, 4) }
 )
 

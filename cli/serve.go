@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -26,7 +27,8 @@ and verification, comparisons, searches, audits, owners' runs in networks, simul
 Without DIR it shows runs, compare, tuned and audit, if they exist.
 
 It writes nothing, listens only on this machine, and admits only the browser that
-opens the printed link. Ctrl-C stops it.`,
+opens the printed link, which may open it again. Enter prints a link for another
+browser; Ctrl-C stops it.`,
 		Example: "  sotto serve\n  sotto serve runs compare --port 8080",
 		RunE: func(c *cobra.Command, dirs []string) error {
 			if port < 0 || port > 65535 {
@@ -49,7 +51,12 @@ opens the printed link. Ctrl-C stops it.`,
 				return err
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s\n", s.Link(l))
-			fmt.Fprintln(c.ErrOrStderr(), "This link works once, on this machine. Ctrl-C ends it.")
+			fmt.Fprintln(c.ErrOrStderr(), "This link works in one browser, on this machine. Enter prints one for another browser; Ctrl-C ends it.")
+			go func() { // until the command ends, or its input does
+				for lines := bufio.NewScanner(c.InOrStdin()); lines.Scan(); {
+					fmt.Fprintf(c.OutOrStdout(), "%s\n", s.NewLink(l))
+				}
+			}()
 			return s.Serve(c.Context(), l)
 		},
 	}

@@ -2,11 +2,13 @@ package docs
 
 import (
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,5 +150,40 @@ func TestExamplesOfPackages(t *testing.T) {
 	}
 	if listed < 20 {
 		t.Errorf("docs/how-to/extending.md lists only %d packages", listed)
+	}
+}
+
+// luminance is the relative luminance of a color such as #00695c (WCAG 2.1).
+func luminance(t *testing.T, color string) float64 {
+	t.Helper()
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		n, err := strconv.ParseUint(color[1+2*i:3+2*i], 16, 8)
+		if err != nil {
+			t.Fatalf("%s: %v", color, err)
+		}
+		c := float64(n) / 255
+		if c <= 0.04045 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+0.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
+}
+
+// TestContrast: links of the site have a contrast of 4.5 : 1 or more on the colors of pages, which are those of Material for MkDocs.
+func TestContrast(t *testing.T) {
+	css := read(t, "../site/theme/site.css")
+	for scheme, page := range map[string]string{"default": "#ffffff", "slate": "#1e2129"} {
+		m := regexp.MustCompile(`\[data-md-color-scheme="` + scheme + `"\] \{ --md-typeset-a-color: (#[0-9a-f]{6}); \}`).FindStringSubmatch(css)
+		if m == nil {
+			t.Fatalf("site.css has no color of links in the scheme %s", scheme)
+		}
+		a, b := luminance(t, m[1]), luminance(t, page)
+		if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 4.5 {
+			t.Errorf("links of the scheme %s have a contrast of %.2f : 1, want 4.5 : 1 or more", scheme, ratio)
+		}
 	}
 }

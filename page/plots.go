@@ -94,7 +94,7 @@ func (v *view) plotSpending(g *record.Guarantee) template.HTML {
 		l.X, l.Y = append(l.X, float64(s.Batches)), append(l.Y, s.Epsilon)
 	}
 	p := chart.Plot{
-		ID: "spent", Title: "ε spent by batch", XLabel: "batches charged", YLabel: "ε", Lines: []chart.Line{l},
+		ID: "spent", Title: "ε spent by batch", XLabel: "batches charged", YLabel: "ε", Counts: true, Lines: []chart.Line{l},
 		Desc: fmt.Sprintf("After %s batches, ε is %s; the cap is %s. Each step of the line is as high as ε after its last batch.",
 			integer(v.Course.Charged), upward(float64(*g.Realized)), exact(g.Epsilon)),
 	}
@@ -107,7 +107,7 @@ func plotSteps(id, title, label string, s *record.Series) template.HTML {
 	if s == nil {
 		return ""
 	}
-	p := chart.Plot{ID: id, Title: title, XLabel: "step", YLabel: label,
+	p := chart.Plot{ID: id, Title: title, XLabel: "step", YLabel: label, Counts: true,
 		Lines: []chart.Line{{X: s.Step, Y: s.Value}}}
 	p.Desc = fmt.Sprintf("%s over %s steps: %s at the first, %s at the last, between %s and %s.", label,
 		integer(s.Count), number(s.First), number(s.Last), number(s.Least), number(s.Most))

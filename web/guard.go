@@ -7,18 +7,21 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/sottodp/sotto/ledger"
 )
 
 // A guard decides who may read the pages. Its link holds a token that works once: the server exchanges it
-// for a cookie that no script reads and that no link on another site sends.
+// for a cookie that no script reads and that no link on another site sends. Who has the cookie may open the link again.
 type guard struct {
-	token, session string
-	cookie         string // its name; cookies are kept by host, not by port
-	hosts          [2]string
-	used           atomic.Bool
+	session string
+	cookie  string // its name; cookies are kept by host, not by port
+	hosts   [2]string
+
+	mu    sync.Mutex
+	token string
+	used  bool
 }
 
 func newGuard(a net.Addr) *guard {
@@ -57,13 +60,12 @@ func (g *guard) around(next http.Handler) http.Handler {
 			return
 		}
 		if token := r.URL.Query().Get("token"); r.URL.Path == "/" && token != "" {
-			g.enter(w, token)
+			g.enter(w, r, token)
 			return
 		}
-		c, err := r.Cookie(g.cookie)
-		if err != nil || !equal(c.Value, g.session) {
+		if !g.known(r) {
 			refuse(w, http.StatusForbidden,
-				"open the link that `sotto serve` printed; it works once, in one browser. For another, stop the command and start it again")
+				"open the link that `sotto serve` printed; it works in one browser. For another, press Enter in the terminal of the command: it prints a new link")
 			return
 		}
 		// Browsers name the site that asks; pages of other sites are refused.
@@ -75,14 +77,44 @@ func (g *guard) around(next http.Handler) http.Handler {
 	})
 }
 
+// known says that a request comes from a browser that a link admitted.
+func (g *guard) known(r *http.Request) bool {
+	c, err := r.Cookie(g.cookie)
+	return err == nil && equal(c.Value, g.session)
+}
+
+// renew makes the link another one, for one more browser.
+func (g *guard) renew() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.token, g.used = ledger.NewToken(), false
+}
+
+// admits takes the token, once.
+func (g *guard) admits(token string) (right, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	right = equal(token, g.token)
+	first = right && !g.used
+	g.used = g.used || first
+	return right, first
+}
+
 // enter exchanges the token for the cookie.
-func (g *guard) enter(w http.ResponseWriter, token string) {
-	if !equal(token, g.token) {
-		refuse(w, http.StatusForbidden, "this is not the link that `sotto serve` printed")
+func (g *guard) enter(w http.ResponseWriter, r *http.Request, token string) {
+	if g.known(r) { // it needs no token
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, entered)
 		return
 	}
-	if g.used.Swap(true) {
-		refuse(w, http.StatusForbidden, "this link was used. Stop `sotto serve` and start it again for a new one")
+	right, first := g.admits(token)
+	if !right {
+		refuse(w, http.StatusForbidden, "this is not the link that `sotto serve` printed last")
+		return
+	}
+	if !first {
+		refuse(w, http.StatusForbidden,
+			"another browser used this link. Press Enter in the terminal of `sotto serve` for a new one")
 		return
 	}
 	http.SetCookie(w,
@@ -97,4 +129,5 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	fmt.Fprintln(w, strings.ToUpper(why[:1])+why[1:]+".")
 }
 
+// equal compares without telling how far they agree.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -152,7 +152,11 @@ type runBody struct {
 	Reserved *ledger.Run
 	Known    bool // the ledger knows the dataset
 	Files    []file
+	Others   []*runEntry // the newest other runs on the dataset
 }
+
+// mostOthers bounds the runs that the page of a run names beside it.
+const mostOthers = 5
 
 // A file of a run directory.
 type file struct {
@@ -168,6 +172,11 @@ func (s *Server) runPage(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	b := runBody{runEntry: e}
+	for _, other := range l.Runs {
+		if other != e && other.Damage == "" && other.Dataset == e.Dataset && len(b.Others) < mostOthers {
+			b.Others = append(b.Others, other)
+		}
+	}
 	if b.Record, _, err = recorded(e, !e.Open()); err != nil {
 		return nil, err
 	}
@@ -212,7 +221,8 @@ func eventText(text json.RawMessage) string {
 
 // norms draws the norms of the released gradients of some runs.
 func norms(entries []*runEntry, of []*record.Record) template.HTML {
-	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm"}
+	p := chart.Plot{ID: "norms", Title: "Norm of the released gradient by step", XLabel: "step", YLabel: "gradient norm",
+		Counts: true}
 	for i, r := range of {
 		n := r.Course.Norms
 		if n == nil || n.Count < 2 {

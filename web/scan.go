@@ -301,7 +301,11 @@ func score(s *runlog.Scores) string {
 	case s.Accuracy != nil:
 		return fmt.Sprintf("accuracy %.4f", *s.Accuracy)
 	case s.RMSE != nil:
-		return "RMSE " + chart.Number(*s.RMSE, 4)
+		text := "RMSE " + chart.Number(*s.RMSE, 4)
+		if s.R2 != nil {
+			text += fmt.Sprintf(", R² %.4f", *s.R2)
+		}
+		return text
 	}
 	return ""
 }

@@ -113,12 +113,21 @@ func Listen(port int) (net.Listener, error) {
 	return net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
-// Link returns the address that admits one browser, once.
+// Link returns the address that admits one browser, once; this browser may open it again.
 func (s *Server) Link(l net.Listener) string {
 	if s.guard == nil {
 		s.guard = newGuard(l.Addr())
 	}
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
 	return fmt.Sprintf("http://%s/?token=%s", l.Addr(), s.guard.token)
+}
+
+// NewLink returns another address, which admits one more browser, once; the earlier one is void.
+func (s *Server) NewLink(l net.Listener) string {
+	s.Link(l)
+	s.guard.renew()
+	return s.Link(l)
 }
 
 // Serve answers until the context ends.
@@ -269,11 +278,11 @@ func inWords(d time.Duration) string {
 	return plural(int(d.Hours()/24+0.5), "day")
 }
 
-// rounded is a budget that a file has as text; other text stays as it is.
+// rounded is an upper bound that a file has as text, with four digits; other text stays as it is.
 func rounded(text string) string {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return text
 	}
-	return chart.Full(v)
+	return chart.Upper(v)
 }

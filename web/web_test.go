@@ -329,7 +329,7 @@ func TestPages(t *testing.T) {
 		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "setting: momentum", "model: name", "<td>logistic</td>", "training time", "access that is not charged", `class="l1"`}},
 		{"/compare", 200, []string{"No run was chosen"}},
 		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "ε 3.5 of 5", "2 runs"}},
-		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "ε 0.5, δ 0.00001</td><td class=\"num\">3.5</td>", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
+		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "ε 0.5, δ 0.00001</td><td class=\"num\" data-name=\"ε left after it\">3.5</td>", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
 		{"/datasets/none", 404, []string{"knows no dataset of this name"}},
 		{"/comparisons", 200, []string{">cmp<"}},
 		{"/comparisons/" + s.keyIn("cmp"), 200, []string{"2 trainings done", "90.00 ± 1.00 (90.00)", "refused: no theorem", "figure.svg", `class="l0 bar"`}},
@@ -503,6 +503,12 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the link a second time: %d", a.StatusCode)
 	}
 	in := c.Name + "=" + c.Value
+	if a := ask("GET", token, map[string]string{"Cookie": in}); a.StatusCode != 200 || len(a.Cookies()) != 0 {
+		t.Errorf("the link a second time in the same browser: %d, %v", a.StatusCode, a.Cookies())
+	}
+	if a := ask("GET", token, map[string]string{"Cookie": in + "0"}); a.StatusCode != 403 {
+		t.Errorf("the link a second time with another cookie: %d", a.StatusCode)
+	}
 	for _, x := range []struct {
 		method string
 		header map[string]string
@@ -524,6 +530,21 @@ func TestGuard(t *testing.T) {
 		}
 		if p := a.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") || strings.Contains(p, "unsafe") || a.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("policy %q", p)
+		}
+	}
+
+	// A new link is for one more browser, and ends the earlier one.
+	s.server.guard.renew()
+	again := "/?token=" + s.server.guard.token
+	if again == token {
+		t.Fatal("the new link is the earlier one")
+	}
+	for i, x := range []struct {
+		path string
+		want int
+	}{{token, 403}, {again, 200}, {again, 403}} {
+		if a := ask("GET", x.path, nil); a.StatusCode != x.want {
+			t.Errorf("%d: %d, want %d", i, a.StatusCode, x.want)
 		}
 	}
 }

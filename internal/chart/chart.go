@@ -6,6 +6,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,6 +25,7 @@ type Plot struct {
 	LogX            bool
 	LogY            bool     // the y axis has decades; values up to 0 are not drawn
 	Tight           bool     // the y axis does not begin at 0
+	Counts          bool     // x counts something: its ticks are whole numbers
 	Categories      []string // the names of x = 0, 1, …: points without lines
 	Lines           []Line
 	Level           *float64 // a horizontal Line across the plot, with its name
@@ -312,7 +314,11 @@ func (p *Plot) xScale(lo, hi float64) scale {
 	if p.LogX {
 		return decades(lo, hi)
 	}
-	return linear(lo, hi, 6)
+	s := linear(lo, hi, 6)
+	if p.Counts {
+		s.ticks = slices.DeleteFunc(s.ticks, func(v float64) bool { return v != math.Trunc(v) })
+	}
+	return s
 }
 
 // yScale is the scale of y, whose positive values are from lo to hi.

@@ -257,3 +257,19 @@ func TestSpread(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An axis that counts has whole numbers at its ticks, however few things it counts.
+func TestCounts(t *testing.T) {
+	for _, hi := range []float64{1, 2, 3, 7, 40, 1234} {
+		p := Plot{Counts: true}
+		s := p.xScale(0, hi)
+		if len(s.ticks) < 2 || s.hi < hi {
+			t.Errorf("up to %v: ticks %v, to %v", hi, s.ticks, s.hi)
+		}
+		for _, v := range s.ticks {
+			if v != math.Trunc(v) {
+				t.Errorf("up to %v: a tick at %v", hi, v)
+			}
+		}
+	}
+}

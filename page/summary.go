@@ -41,7 +41,7 @@ func (v *view) summarize() {
 			"Not on this page, as no ledger was at hand. “sotto report” with the ledger adds it.")
 	} else {
 		text := []string{v.lifetime(), v.Lifetime.Lasts}
-		if n := len(v.Lifetime.Unprotected); n > 0 {
+		if n := v.Lifetime.AllUnprotected(); n > 0 {
 			text = append(text, fmt.Sprintf("%s recorded without protection.", plural(n, "access is", "accesses are")))
 		}
 		add("The dataset’s whole life", "life", text...)
@@ -92,7 +92,7 @@ func (v *view) lifetime() string {
 	l := v.Lifetime
 	if l.Total != nil && l.Currency == ledger.InCaps {
 		return fmt.Sprintf("ε = %s and δ = %s over %s.", exact(l.Total.Epsilon), exact(l.Total.Delta),
-			plural(len(l.Runs), "run", "runs"))
+			plural(l.AllRuns(), "run", "runs"))
 	}
 	return l.Words
 }

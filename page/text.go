@@ -49,7 +49,7 @@ func Summary(r *record.Record, dir string) map[string]any {
 		o["warnings"] = r.Run.Warnings
 	}
 	if l := r.Lifetime; l != nil {
-		o["lifetime"] = map[string]any{"total": l.Total, "runs": l.EarlierRuns + len(l.Runs), "budget": l.Budget,
+		o["lifetime"] = map[string]any{"total": l.Total, "runs": l.AllRuns(), "budget": l.Budget,
 			"currency": l.Currency}
 	}
 	return o
@@ -133,7 +133,7 @@ func lifetimeWords(l *record.Lifetime) string {
 	caps := func(c ledger.Caps) string {
 		return fmt.Sprintf("ε = %s, δ = %s", exact(c.Epsilon), exact(c.Delta))
 	}
-	runs := plural(l.EarlierRuns+len(l.Runs), "run", "runs")
+	runs := plural(l.AllRuns(), "run", "runs")
 	switch {
 	case l.Total == nil:
 		return "no guarantee: " + l.Why

@@ -27,6 +27,12 @@ func LifetimeOf(h *ledger.History, each privacy.Budget) *Lifetime {
 	return l
 }
 
+// AllRuns is how many runs there were, those that are not listed among them.
+func (l *Lifetime) AllRuns() int { return l.EarlierRuns + len(l.Runs) }
+
+// AllUnprotected is likewise the number of accesses without protection.
+func (l *Lifetime) AllUnprotected() int { return l.EarlierUnprotected + len(l.Unprotected) }
+
 // lasts says how long the budget lasts for runs of that cost.
 func (l *Lifetime) lasts(each ledger.Caps) {
 	switch {

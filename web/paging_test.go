@@ -62,12 +62,12 @@ func TestDatasetInPages(t *testing.T) {
 			want := fmt.Sprintf(`<th scope="row">r%d</th>`, run)
 			_, row, shown := strings.Cut(runs, want)
 			row, _, _ = strings.Cut(row, "</tr>")
-			if !shown || c.left != nil && !strings.Contains(row, `<td class="num">`+c.left[i]+`</td>`) {
+			if !shown || c.left != nil && !strings.Contains(row, `<td class="num" data-name="ε left after it">`+c.left[i]+`</td>`) {
 				t.Errorf("%s: run %d: %s", c.query, run, row)
 			}
 		}
 		for _, seq := range c.seqs {
-			if !strings.Contains(entries, fmt.Sprintf(`<td class="num">%d</td>`, seq)) {
+			if !strings.Contains(entries, fmt.Sprintf(`<th scope="row" class="num">%d</th>`, seq)) {
 				t.Errorf("%s: entry %d is not shown", c.query, seq)
 			}
 		}

@@ -238,7 +238,8 @@ func history(d ledger.Dataset, runs []ledger.RunAfter, last int) template.HTML {
 	line.X, line.Y = chart.Thin(x, y)
 	p := chart.Plot{ID: "history", Title: "ε reserved, run by run", XLabel: "runs", YLabel: "ε", Counts: true,
 		Lines: []chart.Line{line},
-		Desc:  fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(last), chart.Full(runs[len(runs)-1].After.Epsilon))}
+		Desc: fmt.Sprintf("After %s runs, ε = %s is reserved.", chart.Integer(last),
+			chart.Full(runs[len(runs)-1].After.Epsilon))}
 	if d.Budget != nil {
 		p.Level, p.LevelName = &d.Budget.Epsilon, "lifetime budget: ε = "+chart.Full(d.Budget.Epsilon)
 	}

@@ -112,13 +112,13 @@ func (n *Notation) Reader(f *Form, read func(string) (float64, string)) func(str
 	case f.Levels == nil:
 		return read // dates and words are what they are
 	}
-	var text []byte
 	return func(cell string) (v float64, fault string) {
 		if v, fault = read(cell); fault == "" {
 			return v, ""
 		}
+		var text [32]byte // of this call: rows are encoded by several goroutines
 		plain, ok := n.Plain(text[:0], cell)
-		if text = plain; !ok {
+		if !ok {
 			return v, fault
 		}
 		return read(string(plain))

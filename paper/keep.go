@@ -72,7 +72,7 @@ type keeperKey struct{}
 // keep begins a piece of an experiment; it continues the one in l.Dir. It changes nothing on disk.
 func keep(e Experiment, l *Lab) (*keeper, error) {
 	b := run.ThisBuild()
-	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: processor(), files: map[string]string{},
+	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: Processor(), files: map[string]string{},
 		results: map[string][]byte{},
 		id:      identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}
 	if b.Commit == "" || b.Modified {
@@ -238,7 +238,7 @@ func (k *keeper) begin() error {
 
 // now is a line with what the piece has taken.
 func (k *keeper) now() line {
-	return line{Wall: time.Since(k.began).Seconds(), Processor: processor() - k.processor}
+	return line{Wall: time.Since(k.began).Seconds(), Processor: Processor() - k.processor}
 }
 
 // end ends the piece and closes the file. Without results, nothing is written.

@@ -2,5 +2,9 @@
 
 package paper
 
-// processor is 0 where it is not measured.
-func processor() float64 { return 0 }
+import "time"
+
+var began = time.Now()
+
+// Processor is the time that this process has run, in seconds, where processor time is not measured.
+func Processor() float64 { return time.Since(began).Seconds() }

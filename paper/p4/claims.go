@@ -36,7 +36,7 @@ func (c Cell) ended() bool { return c.Converged == c.Runs }
 func (c Cell) ends() string { return fmt.Sprintf("%d of %d end", c.Converged, c.Runs) }
 
 // claims checks what the paper says, cell by cell of its tables and sentence by sentence, on the real tables with
-// M = 1, and the bars of this project. Claims whose name says "time" depend on the machine and its load.
+// M = 1, and the bars of this project. Claims whose name says "time" depend on the machine.
 func claims(size Size, cells []Cell) (list paper.Claims) {
 	for _, c := range cells {
 		if judged(c.Table, c.Setting, c.Epsilon) {
@@ -237,7 +237,7 @@ func (f found) sentences(list *paper.Claims) {
 	list.Add("§4", "opt-time, loose, ε ≥ 0.6", "OPT outperforms DP-TR with much less runtime",
 		v.both > 0 && v.clear == v.both, "less in %d of %d cells, by more than two standard errors in %d", v.time,
 		v.both, v.clear).
-		Because("Both end after few steps, in milliseconds, which differ by more than that with the machine and its load.")
+		Because("Both end after few steps, in milliseconds, which differ by more than that from run to run.")
 	lower, text := f.losses(epsilons[1:]...)
 	list.Add("§4", "opt-loss, loose, ε ≥ 0.6", "and with a lower final loss", lower, "%s", text).Because(alike)
 	lower, text = f.losses(epsilons[0])
@@ -277,7 +277,7 @@ func (f found) sentences(list *paper.Claims) {
 
 // searches and tardy are why a method with searches takes longer.
 const (
-	searches = "A search asks for losses at several points; with 22 and 54 columns a Hessian takes about as long. Times depend on the machine and its load."
+	searches = "A search asks for losses at several points; with 22 and 54 columns a Hessian takes about as long. Times, of the processor, depend on the machine."
 	tardy    = "Searches take a part of the budget, so that there is more noise: where it is about ε_g long, a run ends late or never (When runs end)."
 )
 

@@ -12,7 +12,6 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -251,7 +250,7 @@ type Run struct {
 	Status     method.Status
 	Steps      int
 	Hessians   int
-	Seconds    float64
+	Seconds    float64 // of processor time
 	Loss       float64 // F at the end
 	Gradient   float64 // ‖∇F‖ there, exactly
 	Curvature  float64 // λ_min(∇²F) there
@@ -318,7 +317,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 		r.NoiseRatio *= batches
 	}
 	w := w0
-	begin := time.Now()
+	begin := paper.Processor()
 	for st, err := range m.Run(ctx, o, obj) {
 		if err != nil {
 			return r, err
@@ -329,7 +328,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 			break
 		}
 	}
-	r.Seconds, r.Hessians = time.Since(begin).Seconds(), o.Hessians
+	r.Seconds, r.Hessians = paper.Processor()-begin, o.Hessians
 	return r, p.judge(ctx, &r, w, method.Objective{Reg: penalty})
 }
 

@@ -26,7 +26,7 @@ def test_tasks(clinic):
     names = {}
     exec(section.split("<!-- python -->\n```python\n")[1].split("```")[0], names)
     rows = re.findall(r"^\| (.*) \| (`.*`) \| (.*`) \|$", section, re.M)
-    assert len(rows) == 8  # as docs/tasks_test.go counts
+    assert len(rows) == 10  # as docs/tasks_test.go counts
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "this was run ")  # of many on one dataset

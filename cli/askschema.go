@@ -255,10 +255,14 @@ type many struct {
 
 var manyColumns = regexp.MustCompile(`^(?:next +(\d+)|rest)[: ] *([a-z]+)(?: +(.*))?$`)
 
-// kind asks for the type of a column, which may be one for several columns: next 80 numeric 0 to 10.
+// kind asks for the type of a column, with all that is said of it in one answer, as numeric 18 to 64, or for several
+// columns: next 80 numeric 0 to 10.
 func (q *questions) kind(question, otherwise string, names []string) (kind string, alike many, err error) {
 	_, err = q.ask(question, otherwise, func(answer string) (err error) {
 		alike = many{}
+		if first, _, more := strings.Cut(answer, " "); more && first != rest && slices.Contains(names, first) {
+			answer = "next 1 " + answer
+		}
 		if m := manyColumns.FindStringSubmatch(answer); m != nil {
 			alike.left = math.MaxInt
 			if m[1] != "" {

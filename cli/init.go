@@ -150,13 +150,16 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 // describe takes the schema that is there, or asks for one and writes it. It sets none where bounds are unknown: those
 // have to be estimated first.
 func (w *walk) describe(ctx context.Context) error {
-	_, err := w.ask("schema: the public description of the table; a file that is there, or one to write",
-		schemaBase(w.table)+".yaml", func(answer string) error {
-			w.schemaFile = answer
-			return inThisDirectory(answer)
-		})
-	if err != nil {
-		return err
+	w.schemaFile = schemaBase(w.table) + ".yaml"
+	if !w.resume { // the answers go on behind this question
+		_, err := w.ask("schema: the public description of the table; a file that is there, or one to write", w.schemaFile,
+			func(answer string) error {
+				w.schemaFile = answer
+				return inThisDirectory(answer)
+			})
+		if err != nil {
+			return err
+		}
 	}
 	b, err := readfile.All(w.schemaFile, schema.MaxFile)
 	switch {
@@ -292,9 +295,11 @@ func (w *walk) newFile(question, otherwise string) (string, error) {
 	})
 }
 
+// inThisDirectory refuses what is no name of a schema or a spec: a "no" or "numeric" among piped answers is an answer to
+// another question.
 func inThisDirectory(name string) error {
-	if name == "" || filepath.Base(name) != name {
-		return allowed(name, "the name of a file in this directory")
+	if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".yaml" && ext != ".yml" {
+		return allowed(name, "the name of a .yaml file in this directory")
 	}
 	return nil
 }

@@ -561,8 +561,8 @@ func TestBadRowsAreCounted(t *testing.T) {
 	head := "age,colour,id,gain,sick\n"
 	good, bad := "1,red,x,2,yes\n", "SECRET123,red,x,2,yes\n"
 	for _, c := range []struct{ content, want string }{
-		{head + good + bad, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped (correct the row, or the schema if the row is right)"},
-		{head + good + bad + good + bad + "1,red\n" + good, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped (3 rows are bad, this is the first; correct the row, or the schema if the row is right)"},
+		{head + good + bad, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (correct the row, or the schema if the row is right)"},
+		{head + good + bad + good + bad + "1,red\n" + good, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (3 rows are bad, this is the first; correct the row, or the schema if the row is right)"},
 	} {
 		_, _, err := read(t, s, c.content, Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) {

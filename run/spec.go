@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
@@ -429,7 +430,7 @@ func (s *Spec) check() error {
 		return s.missing("test", "the table that test_labels are of")
 	}
 	if s.Model.Name == "" {
-		return s.missing("model.name", "which model to train")
+		return s.missing("model.name", "which model to train; choose "+strings.Join(model.Names(), ", "))
 	}
 	if err := cmp.Or(s.checkHoldout(), s.Allows(OnOneTable)); err != nil {
 		return err

@@ -30,9 +30,10 @@ var booleanType = columnType{
 	form: func(c *Column) *Form {
 		f := &Form{
 			Levels: []string{"false", "true"}, Line: levelLine(2), Unknown: Rule{Bad: true},
-			allowed: "true or false, t or f, yes or no, y or n, 1 or 0",
-			wanted:  "true or false, or a missing rule for this column in the schema",
-			reader:  func() func(string) (float64, string) { return truth },
+			allowed: "true or false, t or f, yes or no, y or n, 1 or 0; " +
+				"for other words write type: categorical with levels: [a, b]",
+			wanted: "true or false, or a missing rule for this column in the schema",
+			reader: func() func(string) (float64, string) { return truth },
 		}
 		f.Missing, _ = ruleOf(c.Missing, truth)
 		return f

@@ -168,7 +168,9 @@ func (n *Notation) NumberFault(cell, fault, allowed, missing string, text bool) 
 			write = append(write, other.notation())
 		}
 	}
-	if len(write) == 0 {
+	if len(write) == 0 && fault == notNumber {
+		return fault, allowed + "; a mark of a missing value belongs in format.missing of the schema"
+	} else if len(write) == 0 {
 		return fault, allowed
 	}
 	if len(write) > 2 {

@@ -295,8 +295,8 @@ func (w *walk) newFile(question, otherwise string) (string, error) {
 	})
 }
 
-// inThisDirectory refuses what is no name of a schema or a spec: a "no" or "numeric" among piped answers is an answer to
-// another question.
+// inThisDirectory refuses what is no name of a schema or a spec: a "no" or "numeric" among piped answers is an answer
+// to another question.
 func inThisDirectory(name string) error {
 	if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".yaml" && ext != ".yml" {
 		return allowed(name, "the name of a .yaml file in this directory")

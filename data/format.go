@@ -227,8 +227,8 @@ func (in *Input) Cells(names []string, at []int) {
 	}
 }
 
-// Text says that the cells are those of a text file, with numbers as format.decimal and format.thousands say. Of a table
-// of several files the first says it for all: the others are opened while rows are encoded.
+// Text says that the cells are those of a text file, with numbers as format.decimal and format.thousands say. Of a
+// table of several files the first says it for all: the others are opened while rows are encoded.
 func (in *Input) Text() {
 	if in.row.isText {
 		return

@@ -228,10 +228,7 @@ func (j *Job) chosen(c oracle.Choice) (*Job, error) {
 		return j, nil
 	}
 	with := *j
-	with.Schema, with.Objective = j.Schema.WithPairs(j.paired(c)...), method.Objective{}
-	if c.Lines {
-		with.Schema = with.Schema.WithLines()
-	}
+	with.Schema, with.Objective = j.Schema.Refined(c.Lines, j.paired(c)...), method.Objective{}
 	return &with, with.setModel()
 }
 

@@ -342,9 +342,12 @@ func (s *Schema) WithCurves(hats, waves int, chosen bool) *Schema {
 	})
 }
 
-// WithLines is the schema without bumps and waves.
-func (s *Schema) WithLines() *Schema {
-	return s.each(func(c *Column) { c.Hats, c.Waves, c.Chosen = 0, 0, false })
+// Refined is the schema that a run chose: with these pairs, and without bumps and waves if lines are left alone.
+func (s *Schema) Refined(lines bool, pairs ...Pair) *Schema {
+	if lines {
+		s = s.each(func(c *Column) { c.Hats, c.Waves, c.Chosen = 0, 0, false })
+	}
+	return s.WithPairs(pairs...)
 }
 
 // each is the schema after change has seen each of its columns.

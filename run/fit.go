@@ -58,7 +58,7 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 // in the input is an *InputError or a *config.Error and has changed nothing on disk; a refused budget wraps
 // privacy.ErrExhausted. Fit returns the run's info and directory, also with ErrInterrupted.
 func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
-	go runlog.Binary() // while the rows are read
+	runlog.ReadBinary() // while the rows are read
 	s := NewSession(job, env, "", false)
 	defer s.Close()
 	if err := s.check(); err != nil {

@@ -635,9 +635,4 @@ func TestResumeRefusesAnotherBudget(t *testing.T) {
 }
 
 // slowdown is about by how much the race detector slows the loop over steps.
-func slowdown() int {
-	if race.Enabled {
-		return 8
-	}
-	return 1
-}
+func slowdown() int { return race.Slower(8) }

@@ -16,6 +16,14 @@ func Skip(t testing.TB) {
 	}
 }
 
+// Slower is by how much something is slower than without the race detector, if it is that much slower under it.
+func Slower(under int) int {
+	if Enabled {
+		return under
+	}
+	return 1
+}
+
 // Ran reports whether .ci/run has run the tests under the race detector before these: what is the same without it need
 // not run once more.
 func Ran() bool { return !Enabled && os.Getenv("SOTTO_RACE_RAN") != "" }

@@ -28,3 +28,6 @@ var Binary = sync.OnceValue(func() string {
 	}
 	return sum
 })
+
+// ReadBinary begins to read the program for Binary, and does not wait.
+func ReadBinary() { go Binary() }

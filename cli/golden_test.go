@@ -61,7 +61,7 @@ func unpack(t *testing.T, archive, dir string) {
 
 // passing are the fields of a JSON file that differ from one run to the next, that hold prose, or that older builds do not write.
 var passing = map[string][]string{
-	"run.json": {"id", "started", "finished", "version", "go", "platform", "kernels", "spec_file", "data", "ledger", "ledger_head", "warnings",
+	"run.json": {"id", "started", "finished", "version", "binary", "go", "platform", "kernels", "spec_file", "data", "ledger", "ledger_head", "warnings",
 		"assumptions", "hashes", "result.train_seconds", "result.numerics", "gdp",
 		"outlook", "public.presence"}, // of runs on Poisson samples the event says it, too
 	"model.json": {"run", "created", "guarantee.run", "guarantee.gdp", "margin_factor", "noise"},

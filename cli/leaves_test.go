@@ -48,7 +48,7 @@ func TestC1EveryLeafOfSearchesAndOwners(t *testing.T) {
 		free              map[string]string // places that follow from no other file
 	}{
 		{"search", "search", "search.db", map[string]string{
-			"version": "which program ran", "go": "which compiler built it", "platform": "where it ran", "kernels": "likewise",
+			"version": "which program ran", "binary": "likewise", "go": "which compiler built it", "platform": "where it ran", "kernels": "likewise",
 			"spec_file": "a path outside the directory", "data": "likewise", "test": "likewise", "ledger": "likewise",
 			"result.test.log_loss": "a figure of the test rows, which are not in the directory", "result.test.auc": "likewise",
 		}},

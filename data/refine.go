@@ -19,33 +19,23 @@ type Refinement struct {
 	Pairs  [][2]int
 	First  int
 	Places int
-	Narrow bool // features that are 0 in every row then leave the table
+	Gone   [][2]int // features, each from one on up to another, that become 0 in every row
+	Narrow bool     // they leave the table
 }
 
-// A Curved is a numeric column: its line is feature At, and the Features after it are its bumps or waves, which become
-// 0 where Straight.
-type Curved struct {
-	At, Features int
-	Straight     bool
-}
+// A Curved is a numeric column: its line is feature At, and the Features after it are its bumps or waves.
+type Curved struct{ At, Features int }
 
 // places are where the features of a row go, −1 where they become 0, and the number of features afterwards.
 func (r Refinement) places(dim int) (to []int32, n int) {
 	to = make([]int32, dim)
-	open := r.First + schema.PairFeatures*len(r.Pairs)
-	gone := func(j int) bool {
-		return j >= open && j < r.First+schema.PairFeatures*r.Places ||
-			slices.ContainsFunc(r.Columns, func(c Curved) bool { return c.Straight && j > c.At && j <= c.At+c.Features })
-	}
 	for j := range to {
-		switch out := gone(j); {
-		case !out:
-			to[j] = int32(n)
+		gone := slices.ContainsFunc(r.Gone, func(g [2]int) bool { return g[0] <= j && j < g[1] })
+		if to[j] = int32(n); gone {
+			to[j] = -1
+		}
+		if !gone || !r.Narrow {
 			n++
-		default:
-			if to[j] = -1; !r.Narrow {
-				n++
-			}
 		}
 	}
 	return to, n

@@ -158,14 +158,7 @@ func TestFirstPairs(t *testing.T) {
 		if c.classes == 0 && math.Abs(f.label-mean) > 0.1 {
 			t.Errorf("%s: the mean label is %v, want %v", c.name, f.label, mean)
 		}
-		b, err := with.Batch(t.Context(), sample.Full{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := b.Grad(oracle.Grad{Clip: clip.Norm{C: 1}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gradient(t, with)
 		for j, v := range g {
 			j %= o.facts.Features()
 			if open := j >= 18+25*n && j < 68; (v == 0) != open {
@@ -173,6 +166,20 @@ func TestFirstPairs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// gradient asks for one over all rows.
+func gradient(t *testing.T, o oracle.Oracle) []float64 {
+	t.Helper()
+	b, err := o.Batch(t.Context(), sample.Full{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Grad(oracle.Grad{Clip: clip.Norm{C: 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // TestFirstCenter: the center is near the mean row, without its intercept and places of pairs, and shorter where rows get pairs.
@@ -230,14 +237,7 @@ func TestRareClass(t *testing.T) {
 		if !c.want {
 			continue
 		}
-		b, err := with.Batch(t.Context(), sample.Full{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := b.Grad(oracle.Grad{Clip: clip.Norm{C: 1}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gradient(t, with)
 		for j, v := range g {
 			if line := j < 18 && j%3 == 0 || j == o.facts.Dim-1; (v != 0) != line {
 				t.Errorf("the gradient of feature %d is %v", j, v)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/privacy/clip"
 )
 
 // The noise up to which the columns of a table keep their curves, ν√d over 4s(1 − s), s the share of a class: the rarer
@@ -31,11 +30,7 @@ func (c *autoChoice) setRare(pub oracle.Public) {
 
 // unit is the standard deviation of the noise in a mean gradient of clip norm 1 that has what all steps have together.
 func (m Auto) unit(pub oracle.Public) float64 {
-	delta, err := clip.Sensitivity(1, pub.Adjacency)
-	if err != nil {
-		return math.Inf(1)
-	}
-	return m.Gradient.Noise * delta / (float64(pub.Rows) * math.Sqrt(float64(m.Steps)))
+	return math.Sqrt(Gradient{Clip: 1, Noise: m.Gradient.Noise}.Variance(pub) / float64(m.Steps))
 }
 
 // rare says whether the noisy share of a class leaves too much noise for curves.

@@ -45,9 +45,9 @@ func (s *Local) Refine(ctx context.Context, c oracle.Choice) error {
 
 // Refinement is what a choice says to a table.
 func Refinement(p oracle.Public, c oracle.Choice) data.Refinement {
-	r := data.Refinement{Pairs: c.Pairs, First: p.FirstSlot(), Places: p.Slots}
+	r := data.Refinement{Pairs: c.Pairs, First: p.FirstSlot(), Places: p.Slots, Gone: p.Gone(c)}
 	for _, n := range p.Numeric {
-		r.Columns = append(r.Columns, data.Curved{At: n.At, Features: n.Features(), Straight: c.Lines})
+		r.Columns = append(r.Columns, data.Curved{At: n.At, Features: n.Features()})
 	}
 	return r
 }

@@ -5,9 +5,14 @@ package cli
 import (
 	"io"
 	"os"
+	"os/signal"
 
 	"golang.org/x/sys/unix"
 )
+
+// readInBackground lets a command that a shell put into the background ask for its terminal's input: it gets an error,
+// and is not stopped.
+func readInBackground() { signal.Ignore(unix.SIGTTIN) }
 
 // redirect makes f the process's standard error, which a crash writes to, and its standard output. It returns what
 // standard error was before.

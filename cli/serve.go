@@ -52,6 +52,7 @@ browser; Ctrl-C stops it.`,
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s\n", s.Link(l))
 			fmt.Fprintln(c.ErrOrStderr(), "This link works in one browser, on this machine. Enter prints one for another browser; Ctrl-C ends it.")
+			readInBackground()
 			go func() { // until the command ends, or its input does
 				for lines := bufio.NewScanner(c.InOrStdin()); lines.Scan(); {
 					fmt.Fprintf(c.OutOrStdout(), "%s\n", s.NewLink(l))

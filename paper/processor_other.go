@@ -1,10 +1,6 @@
-//go:build !unix
+//go:build !unix && !windows
 
 package paper
 
-import "time"
-
-var began = time.Now()
-
-// Processor is the time that this process has run, in seconds, where processor time is not measured.
-func Processor() float64 { return time.Since(began).Seconds() }
+// Processor is 0 where processor time is not measured.
+func Processor() float64 { return 0 }

@@ -104,11 +104,15 @@ func (v *view) trained() string {
 		model = fmt.Sprintf("A model of the kind %q", v.Run.Model)
 	}
 	text := fmt.Sprintf("%s, by the method %q", model, v.Run.Method)
+	of := "records"
+	if v.Protection.UnitRows > 0 {
+		of = fmt.Sprintf("units (%s)", v.Protection.Unit)
+	}
 	switch n := v.Public.Table.Rows; {
 	case n > 0 && v.Replace():
-		text += fmt.Sprintf(", on %s records of %q", integer(n), v.Run.Dataset)
+		text += fmt.Sprintf(", on %s %s of %q", integer(n), of, v.Run.Dataset)
 	case n > 0:
-		text += fmt.Sprintf(", on about %s records of %q (declared, not counted)", integer(n), v.Run.Dataset)
+		text += fmt.Sprintf(", on about %s %s of %q (declared, not counted)", integer(n), of, v.Run.Dataset)
 	default:
 		text += fmt.Sprintf(", on the records of %q", v.Run.Dataset)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// NotStated stands where nobody stated anything.
+// NotStated stands where nothing is stated.
 const NotStated = "not stated"
 
 // Where statements come from.
@@ -64,7 +64,7 @@ func (r *finished) statements(later *Later) (s Statements, err error) {
 	return s, nil
 }
 
-// missing are the names of what nobody stated. Why δ is what it is, only a run with a δ above 0 must say.
+// missing are the names of what is not stated. Why δ is what it is, only a run with a δ above 0 must say.
 func (s *Statements) missing(delta bool) []string {
 	names := []string{}
 	for _, t := range s.Stated.List() {

@@ -173,17 +173,24 @@ func luminance(t *testing.T, color string) float64 {
 	return sum
 }
 
-// TestContrast: links of the site have a contrast of 4.5 : 1 or more on the colors of pages, which are those of Material for MkDocs.
+// TestContrast: links, muted text and the header of the site have a contrast of 4.5 : 1 or more on the colors behind them, which
+// are those of Material for MkDocs: of pages, of code on pages, and the header's own.
 func TestContrast(t *testing.T) {
 	css := read(t, "../site/theme/site.css")
-	for scheme, page := range map[string]string{"default": "#ffffff", "slate": "#1e2129"} {
-		m := regexp.MustCompile(`\[data-md-color-scheme="` + scheme + `"\] \{ --md-typeset-a-color: (#[0-9a-f]{6}); \}`).FindStringSubmatch(css)
+	for _, of := range []struct{ rule, behind string }{
+		{`[data-md-color-scheme="default"] { --md-typeset-a-color: `, "#ffffff"},
+		{`[data-md-color-scheme="slate"] { --md-typeset-a-color: `, "#1e2129"},
+		{`[data-md-color-scheme="default"] { --md-default-fg-color--light: `, "#f5f5f5"},
+		{`[data-md-color-scheme="slate"] { --md-default-fg-color--light: `, "#272a35"},
+		{`[data-md-color-primary="teal"] { --md-primary-fg-color: `, "#ffffff"},
+	} {
+		m := regexp.MustCompile(regexp.QuoteMeta(of.rule) + `(#[0-9a-f]{6}); \}`).FindStringSubmatch(css)
 		if m == nil {
-			t.Fatalf("site.css has no color of links in the scheme %s", scheme)
+			t.Fatalf("site.css has no rule %s", of.rule)
 		}
-		a, b := luminance(t, m[1]), luminance(t, page)
+		a, b := luminance(t, m[1]), luminance(t, of.behind)
 		if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 4.5 {
-			t.Errorf("links of the scheme %s have a contrast of %.2f : 1, want 4.5 : 1 or more", scheme, ratio)
+			t.Errorf("%s: a contrast of %.2f : 1, want 4.5 : 1 or more", of.rule, ratio)
 		}
 	}
 }

@@ -26,6 +26,10 @@ const tasksPage = "how-to/tasks.md"
 // TestTaskTables: the page has forty tasks, each with something that a test runs and something that it looks for. The rows of the
 // terminal and of files run in TestTasks, those of Python in python/tests/test_tasks.py, those of the browser in web's TestTasks.
 func TestTaskTables(t *testing.T) {
+	title, _, _ := strings.Cut(strings.TrimPrefix(read(t, tasksPage), "# "), "\n")
+	if !strings.Contains(read(t, "../site/mkdocs.yml"), "- "+title+": "+tasksPage) {
+		t.Errorf("site/mkdocs.yml names %s otherwise than its heading %q", tasksPage, title)
+	}
 	refused := 0
 	for heading, n := range map[string]int{"## Terminal": 11, "## Files": 11, "## Python": 10, "## Browser": 8} {
 		rows, err := tasks.Read(tasksPage, heading)

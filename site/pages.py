@@ -66,3 +66,29 @@ def on_page_markdown(markdown, page, config, files):
         code ^= line.lstrip().startswith("```")
         lines.append(line if code else LINK.sub(lead, line))
     return "\n".join(lines)
+
+
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+LAST = re.compile(r"<td[^>]*>((?:(?!</td>).)*)</td>\s*</tr>", re.DOTALL)
+COMMAND = re.compile(r"<code>([^<]{36,})</code>")
+BLOCK = re.compile(r'<div class="highlight">(<pre>.*?</pre>)</div>', re.DOTALL)
+
+
+def length(html):
+    """How many characters of a piece of a page a reader sees, at most."""
+    return max(len(line) for line in re.sub(r"<[^>]*>", "", re.sub(r"&[^;]*;", "x", html)).split("\n"))
+
+
+def on_page_content(html, page, config, files):
+    """Marks for site.css: commands in tables, which may wrap; text in a last column, which needs a width; blocks of
+    sentences and not of columns, which wrap. In a table's code the source writes \\| for a bar."""
+
+    def table(match):
+        text = COMMAND.sub(r'<code class="long">\1</code>', match[0].replace("\\|", "|"))
+        last = "text" if any(length(cell) > 24 for cell in LAST.findall(text)) else "short"
+        return text.replace("<table>", f'<table data-last="{last}">', 1)
+
+    def block(match):
+        return match[0].replace("highlight", "highlight sentences", 1) if length(match[1]) > 140 else match[0]
+
+    return BLOCK.sub(block, TABLE.sub(table, html))

@@ -22,6 +22,33 @@ func beaten(s *runlog.Scores, constant *record.Constant, f scoreForm) bool {
 	return v != nil && c != nil && (f.more && *v < *c || !f.more && *v > *c)
 }
 
+// Beaten names the scores of a test in which a constant would be better, as a line of text names them.
+func Beaten(s *runlog.Scores) (names []string) {
+	if s == nil {
+		return nil
+	}
+	constant := record.ConstantOf(s)
+	for _, f := range lineScores {
+		if beaten(s, constant, f) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// BeatenPrivately names the private figures in which a constant would be better, by the same noisy counts.
+func BeatenPrivately(p *runlog.Private) (names []string) {
+	if p == nil {
+		return nil
+	}
+	for _, r := range privateRows(p) {
+		if strings.HasSuffix(r.Value, worse) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // constantWords is what the best constant reaches, in words.
 func constantWords(c *record.Constant) string {
 	var parts []string

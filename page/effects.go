@@ -108,7 +108,7 @@ func drawn(of *record.Effects) *effects {
 			for j, name := range k.Names {
 				l := level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], wide)}
 				if k.Half != nil && k.Half[j] > 0 {
-					l.Value += " ± " + number(k.Half[j])
+					l.Value = chart.Within(k.Above[j], k.Half[j])
 					l.From = chart.Share(math.Max(0, k.Above[j]-k.Half[j]), wide)
 					l.Noise = max(1, chart.Share(k.Above[j]+k.Half[j], wide)-l.From)
 				}

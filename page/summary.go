@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -203,16 +204,34 @@ func (v *view) summarizeQuality() {
 	}
 	switch {
 	case len(v.Scores) > 0:
-		var figures []string
-		for _, s := range v.Scores {
-			figures = append(figures, s.Name+" "+s.Value)
-		}
 		v.Lines = append(v.Lines,
-			summaryRow{name, strings.Join(figures, "; ") + ": computed from the test rows without noise.", "not private",
-				"quality"})
+			summaryRow{name, testWords(v.Quality.Test) + " Computed from the test rows without noise.", "not private", "quality"})
 	case v.Private == nil:
 		v.Lines = append(v.Lines, summaryRow{name, "The run scored no rows.", "", "quality"})
 	}
+}
+
+// testWords is a sentence of the scores of a test, each beside that of the best constant.
+func testWords(s *runlog.Scores) string {
+	constant := map[string]string{}
+	if c := record.ConstantOf(s); c != nil {
+		for _, f := range scoresOf(c.Scores(), sentenceScores) {
+			constant[f.Name] = f.Value
+		}
+	}
+	var figures []string
+	for _, f := range scoresOf(s, sentenceScores) {
+		text := f.Name + " " + f.Value
+		if c := constant[f.Name]; c != "" {
+			text += " (the best constant: " + c + ")"
+		}
+		figures = append(figures, text)
+	}
+	text := fmt.Sprintf("On %s", plural(s.Rows, "test row", "test rows"))
+	if len(figures) == 0 {
+		return text + ": no scores."
+	}
+	return text + ": " + strings.Join(figures, ", ") + "."
 }
 
 // mostFigures bounds the private figures on the first sheet.

@@ -52,7 +52,7 @@ func TestSummary(t *testing.T) {
 		"What was trained", "A model of the kind \"logistic\", by the method \"sgd\", on about 32,561 records of \"adult\" (declared, not counted). Purpose: To find out.",
 		"This run", "An attacker who thinks it 50 % likely that a record was used is right at most ",
 		"Not on this page, as no ledger was at hand.",
-		"Model quality not private Test rows 7; Accuracy 0.7500: computed from the test rows without noise.",
+		"Model quality not private On 7 test rows: accuracy 0.7500. Computed from the test rows without noise.",
 		"Messages while loading; Time, memory and pace;",
 		"2 facts that people wrote, taken as public and true.",
 		"Purpose To find out.", "Reviewer A. Person")
@@ -70,7 +70,7 @@ func TestSummary(t *testing.T) {
 	wants(t, page,
 		"ε = 6 and δ = 0.000001 over 0 runs. No lifetime budget is set", "1 access is recorded without protection.",
 		"Model quality private accuracy 0.8000 (0.7500 to 0.8500); AUC too few records for the noise.",
-		"Other figures not private Test rows 7",
+		"Other figures not private On 7 test rows: accuracy 0.7500.",
 		"1 warning to read before the model is used.")
 
 	info.Result.Private, info.Result.Test = nil, nil

@@ -163,10 +163,11 @@ func forms(names [5]string) []scoreForm {
 	}
 }
 
-// The scores of a page, and of a line of text.
+// The scores of a page's table, of a sentence, and of a line of text.
 var (
-	pageScores = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"})
-	lineScores = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"})
+	pageScores     = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"})
+	sentenceScores = forms([5]string{"accuracy", "log loss", "area under the ROC curve", "root mean squared error", "R²"})
+	lineScores     = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"})
 )
 
 // scoresOf are the scores that were computed.

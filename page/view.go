@@ -148,6 +148,9 @@ func (v *view) Replace() bool { return v.Protection.Relation == privacy.ReplaceO
 // Filtered says that the costs were chosen during the run.
 func (v *view) Filtered() bool { return v.Guarantee != nil && v.Guarantee.Filter }
 
+// Batches says what was charged beside what was planned.
+func (v *view) Batches() string { return Batches(&v.Course, v.Filtered()) }
+
 // Shared is what the guarantee assumes where owners share the noise; nil where they do not.
 func (v *view) Shared() *record.Shares {
 	if v.Guarantee == nil {

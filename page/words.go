@@ -7,6 +7,29 @@ import (
 	"github.com/sottodp/sotto/record"
 )
 
+// Batches says how many batches a run charged and how many steps it planned, and why there may be more of the former.
+// Where atMost is set the steps were chosen during the run.
+func Batches(c *record.Course, atMost bool) string {
+	was, planned := "batches were", ""
+	if c.Charged == 1 {
+		was = "batch was"
+	}
+	if atMost {
+		planned = "at most "
+	}
+	text := fmt.Sprintf("%s %s charged; %s%s planned.", integer(c.Charged), was, planned,
+		plural(c.Planned, "step was", "steps were"))
+	switch more := c.Charged - c.Lost - c.Steps; {
+	case c.Steps == 0 || more <= 0: // not known how many steps there were, or each batch was one
+	case more == 1:
+		text += " One batch more than the steps is a query before, within or after them; its cost is part of ε."
+	default:
+		text += fmt.Sprintf(" The %s batches beside the steps are queries before, within or after them; the cost of each is part of ε.",
+			integer(more))
+	}
+	return text
+}
+
 // paper is the publication of a method.
 type paper struct{ key, authors, title, venue, year string }
 

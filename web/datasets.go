@@ -12,6 +12,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A snapshot is the list of datasets at a head of the ledger.
@@ -163,8 +164,9 @@ type datasetBody struct {
 // A charged is a run in the ledger, with its directory if it is listed here.
 type charged struct {
 	ledger.Run
-	Entry *runEntry
-	Left  string // ε of the current budget after it, under caps
+	Entry     *runEntry
+	Described string // the key of its private statistics; empty: it is no such run, or its directory is elsewhere
+	Left      string // ε of the current budget after it, under caps
 }
 
 // mostEntries is how many runs and how many entries a page has. Tests change it.
@@ -196,12 +198,18 @@ func (s *Server) datasetPage(r *http.Request) (*content, error) {
 	if b.Entries, b.All, err = l.LastEntries(ctx, d.Name, skip, mostEntries); err != nil {
 		return nil, err
 	}
-	known := map[string]*runEntry{}
-	for _, e := range s.dirs.list().Runs {
+	dirs := s.dirs.list()
+	known, statistics := map[string]*runEntry{}, map[string]string{}
+	for _, e := range dirs.Runs {
 		known[e.ID] = e
 	}
+	for _, p := range dirs.Described {
+		if d, err := runlog.ReadDescription(p.Dir); err == nil {
+			statistics[d.ID] = p.Key
+		}
+	}
 	for _, run := range runs {
-		c := charged{Run: run.Run, Entry: known[run.ID]}
+		c := charged{Run: run.Run, Entry: known[run.ID], Described: statistics[run.ID]}
 		if d.Left != nil {
 			c.Left = chart.NumberDown(max(0, d.Budget.Epsilon-run.After.Epsilon), 4)
 		}

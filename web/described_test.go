@@ -23,7 +23,7 @@ func TestDescribed(t *testing.T) {
 		Adjacency: "add-or-remove", Ledger: filepath.Join(dir, "ledger.db"), Out: out}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Dirs: []string{filepath.Join(dir, "runs")}})
+	s, err := New(Options{Dirs: []string{filepath.Join(dir, "runs")}, Ledger: filepath.Join(dir, "ledger.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +40,9 @@ func TestDescribed(t *testing.T) {
 	}
 	if code, page := get("/described/" + key); code != 200 || !strings.Contains(page, "<h1>Private statistics: clinic</h1>") {
 		t.Errorf("%d: %.300s", code, page)
+	}
+	if code, page := get("/datasets/clinic"); code != 200 || !strings.Contains(page, `<a href="/described/`+key+`">`) {
+		t.Errorf("the page of the dataset does not link them: %d: %s", code, page)
 	}
 	if code, _ := get("/described/none"); code != 404 {
 		t.Errorf("an unknown one: %d", code)

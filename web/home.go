@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/internal/redact"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -99,11 +100,11 @@ func quality(p *runlog.Private) string {
 		case of.Value == nil:
 			return fmt.Sprintf("%s from %.3g to %.3g", of.name, of.Low, of.High)
 		default:
-			text := fmt.Sprintf("%s %.3g (%.3g to %.3g)", of.name, *of.Value, of.Low, of.High)
+			figure := fmt.Sprintf("%s %.3g (%.3g to %.3g)", of.name, *of.Value, of.Low, of.High)
 			if r2 := p.R2; of.name == "RMSE" && r2 != nil && r2.Value != nil {
-				text += fmt.Sprintf(", R² %.3g (%.3g to %.3g)", *r2.Value, r2.Low, r2.High)
+				figure += fmt.Sprintf(", R² %.3g (%.3g to %.3g)", *r2.Value, r2.Low, r2.High)
 			}
-			return text
+			return figure + than(page.BeatenPrivately(p))
 		}
 	}
 	return ""

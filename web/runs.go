@@ -406,6 +406,8 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		}
 		return chart.Upper(*s.EpsilonAlone)
 	})
+	add("quality, private", func(i int) string { return b.Runs[i].Quality })
+	add("test score, not private", func(i int) string { return b.Runs[i].Score })
 	add("neighboring relation", func(i int) string { return records[i].Protection.Relation })
 	guarantee("ε of what was charged", func(g *record.Guarantee) string { return spent(g.Realized) }, "")
 	add("batches charged", func(i int) string { return chart.Integer(records[i].Course.Charged) })
@@ -439,8 +441,6 @@ func (s *Server) comparePage(r *http.Request) (*content, error) {
 		}
 		return ""
 	})
-	add("quality, private", func(i int) string { return b.Runs[i].Quality })
-	add("test score, not private", func(i int) string { return b.Runs[i].Score })
 	add("kernels", func(i int) string { return of(i).Platform + ", " + of(i).Kernels })
 	add("Sotto", func(i int) string { return of(i).Version })
 	b.Norms = norms(b.Runs, records)

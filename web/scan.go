@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
@@ -294,18 +295,26 @@ func entryOf(dir string) *runEntry {
 	return e
 }
 
-// score returns the main figure of a test, in words.
+// than says in which figures a model is worse than a constant.
+func than(beaten []string) string {
+	if len(beaten) == 0 {
+		return ""
+	}
+	return "; worse than a constant in " + strings.Join(beaten, ", ")
+}
+
+// score returns the main figure of a test, in words, and in which figures a constant would be better.
 func score(s *runlog.Scores) string {
 	switch {
 	case s == nil:
 	case s.Accuracy != nil:
-		return fmt.Sprintf("accuracy %.4f", *s.Accuracy)
+		return fmt.Sprintf("accuracy %.4f", *s.Accuracy) + than(page.Beaten(s))
 	case s.RMSE != nil:
 		text := "RMSE " + chart.Number(*s.RMSE, 4)
 		if s.R2 != nil {
 			text += fmt.Sprintf(", R² %.4f", *s.R2)
 		}
-		return text
+		return text + than(page.Beaten(s))
 	}
 	return ""
 }

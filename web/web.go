@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/page"
+	"github.com/sottodp/sotto/record"
 )
 
 //go:embed pages
@@ -229,6 +230,9 @@ func parsePages() (map[string]*template.Template, error) {
 		"left":    inWords,
 		"bar":     bar,
 		"spent":   spent, "event": eventText,
+		"batches": func(r *record.Record) string {
+			return page.Batches(&r.Course, r.Guarantee != nil && r.Guarantee.Filter)
+		},
 		"against": text.Against, "againstall": func() string { return text.AgainstAll },
 		"owner":   func(network string) string { return network[strings.Index(network, "/")+1:] },
 		"anchor":  func(s string) string { return strings.ReplaceAll(s, " ", "-") },

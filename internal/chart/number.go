@@ -77,6 +77,19 @@ func AtMost(v float64, digits int) string {
 // commas, and powers of ten only beyond six decimals or fifteen digits.
 func Short(v float64) string { return Number(v, 4) }
 
+// Within writes v with a half-width of noise to two digits, and v to the same place: a further digit would be noise alone.
+func Within(v, half float64) string {
+	if half <= 0 || !finite(half) || !finite(v) {
+		return Short(v)
+	}
+	place := int(math.Floor(math.Log10(half))) - 1 // of the last digit that is written
+	text := "0"
+	if digits := int(math.Floor(math.Log10(math.Abs(v)))) + 1 - place; v != 0 && digits > 0 {
+		text = Number(v, digits)
+	}
+	return text + " ± " + NumberUp(half, 2)
+}
+
 // Pages and terminals write ε, δ and probabilities in one way: [Full] for what a person chose, and for sums of it,
 // [Upper] for a computed bound, [PercentUp] for a bound on a probability (TestOneWay, TestFixtures).
 

@@ -204,8 +204,8 @@ func (v *view) summarizeQuality() {
 	}
 	switch {
 	case len(v.Scores) > 0:
-		v.Lines = append(v.Lines,
-			summaryRow{name, testWords(v.Quality.Test) + " Computed from the test rows without noise.", "not private", "quality"})
+		text := testWords(v.Quality.Test) + " Computed from the test rows without noise."
+		v.Lines = append(v.Lines, summaryRow{name, text, "not private", "quality"})
 	case v.Private == nil:
 		v.Lines = append(v.Lines, summaryRow{name, "The run scored no rows.", "", "quality"})
 	}

@@ -16,8 +16,8 @@ type Bars struct {
 	Ends            [3]string // the value at the left end, in the middle and at the right end
 }
 
-// Height of a histogram, in units of a plot.
-const barsH = 220
+// Height of a histogram, and of what is above its bars, in units of a plot: the name of the axis, over its numbers.
+const barsH, barsT = 242, 36
 
 // SVG draws the histogram for a page whose style has the colors, as a [Plot] does.
 func (b *Bars) SVG() template.HTML {
@@ -27,7 +27,7 @@ func (b *Bars) SVG() template.HTML {
 	}
 	ys := linear(0, most, 4)
 	const bottom = barsH - 30
-	py := func(y float64) float64 { return bottom - (y-ys.lo)/(ys.hi-ys.lo)*(bottom-padT) }
+	py := func(y float64) float64 { return bottom - (y-ys.lo)/(ys.hi-ys.lo)*(bottom-barsT) }
 	wide := float64(plotW-padL-padR) / float64(max(1, len(b.Value)))
 	var s strings.Builder
 	f := func(format string, args ...any) { fmt.Fprintf(&s, format, args...) }
@@ -47,7 +47,7 @@ func (b *Bars) SVG() template.HTML {
 		fmt.Fprintf(&whiskers, "M%.1f %.1fV%.1f", x+wide/2, py(b.High[i]), py(b.Low[i]))
 	}
 	f(`<path d="%s" class="axis"/>`, whiskers.String())
-	f(`<path d="M%d %dV%dH%d" class="axis"/>`, padL, padT, bottom, plotW-padR)
+	f(`<path d="M%d %dV%dH%d" class="axis"/>`, padL, barsT, bottom, plotW-padR)
 	for i, class := range []string{"first", "xlab", "ylab"} {
 		x := padL + float64(i)*float64(plotW-padL-padR)/2
 		if class == "first" {
@@ -55,7 +55,6 @@ func (b *Bars) SVG() template.HTML {
 		}
 		f(`<text x="%.1f" y="%d" class="%s">%s</text>`, x, bottom+22, class, html.EscapeString(b.Ends[i]))
 	}
-	f(`<text transform="translate(15 %d) rotate(-90)" class="xlab">%s</text></svg>`, (padT+bottom)/2,
-		html.EscapeString(b.YLabel))
+	f(`<text x="%d" y="%d" class="ylab">%s</text></svg>`, padL-8, barsT-18, html.EscapeString(b.YLabel))
 	return template.HTML(s.String())
 }

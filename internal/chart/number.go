@@ -77,7 +77,8 @@ func AtMost(v float64, digits int) string {
 // commas, and powers of ten only beyond six decimals or fifteen digits.
 func Short(v float64) string { return Number(v, 4) }
 
-// Within writes v with a half-width of noise to two digits, and v to the same place: a further digit would be noise alone.
+// Within writes v with a half-width of noise to two digits, and v to the same place: a further digit would be noise
+// alone.
 func Within(v, half float64) string {
 	if half <= 0 || !finite(half) || !finite(v) {
 		return Short(v)

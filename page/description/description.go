@@ -26,9 +26,10 @@ import (
 var pageText string
 
 var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
-	"count": count, "between": between, "exact": chart.Exact,
+	"count": count, "between": between, "exact": chart.Full, "integer": chart.Integer,
 	"moment": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 	"upper":  chart.Upper,
+	"number": chart.Short,
 	"up":     func(v float64) string { return chart.AtMost(v, 2) },
 }).Parse(pageText))
 

@@ -64,7 +64,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	page := string(b)
-	for _, want := range []string{"a &lt;b&gt;, c", "beware &lt;of&gt; this", "&lt;j&gt;", "1,234", "1,200 to 1,300", tooFew, "2020-01-01 to 2020-01-02", "replace-one", "√2 times the root", "no value", "<svg"} {
+	for _, want := range []string{"a &lt;b&gt;, c", "beware &lt;of&gt; this", "&lt;j&gt;", "1,234", "1,200 to 1,300", tooFew, "2020-01-01 to 2020-01-02", "replace-one", "√2 times the root", "δ = 0.000001", "noise multiplier is 4.2", "no value", "<svg"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

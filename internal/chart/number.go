@@ -84,9 +84,10 @@ func Within(v, half float64) string {
 		return Short(v)
 	}
 	place := int(math.Floor(math.Log10(half))) - 1 // of the last digit that is written
-	text := "0"
-	if digits := int(math.Floor(math.Log10(math.Abs(v)))) + 1 - place; v != 0 && digits > 0 {
-		text = Number(v, digits)
+	unit := math.Pow(10, float64(place))
+	text, near := "0", math.Round(v/unit)*unit
+	if near != 0 {
+		text = Number(near, int(math.Floor(math.Log10(math.Abs(near))+1e-9))+1-place)
 	}
 	return text + " ± " + NumberUp(half, 2)
 }

@@ -36,7 +36,7 @@ func TestNumberDown(t *testing.T) {
 // TestWithin: a value and its noise end at the same place, and the noise is never rounded down.
 func TestWithin(t *testing.T) {
 	for want, v := range map[string][2]float64{
-		"1.8 ± 1.5": {1.769, 1.448}, "0 ± 1.5": {0.0001525, 1.448}, "0.1 ± 1.5": {0.117, 1.448}, "12 ± 14": {12.4, 14},
+		"1.8 ± 1.5": {1.769, 1.448}, "0 ± 1.5": {0.0001525, 1.448}, "0.1 ± 1.5": {0.066, 1.448}, "−1 ± 1.5": {-0.96, 1.448}, "100 ± 21": {99.7, 20.4}, "12 ± 14": {12.4, 14},
 		"0.1234 ± 0.0021": {0.12341, 0.00201}, "3.142": {3.14159, 0},
 	} {
 		if got := Within(v[0], v[1]); got != want {

@@ -164,16 +164,33 @@ func (o *Opened) Close() error {
 // that the model is trained on.
 func (g *Gate) Open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options,
 	train ...*Opened) (*Opened, error) {
+	return g.open(ctx, purpose, schema, path, opt, nil, train...)
+}
+
+func (g *Gate) open(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options,
+	begin func() func(*data.Block) error, train ...*Opened) (*Opened, error) {
 	if err := g.ask(ctx, purpose); err != nil {
 		return nil, err
 	}
 	in := admission{gate: g, o: &Opened{purpose: purpose, dataset: schema.Dataset, gate: g}, path: data.Public(path),
-		train: train}
+		train: train, begin: begin}
 	opt.Dropped = g.Dropped
 	if err := in.read(ctx, schema, path, opt); err != nil {
 		return nil, err
 	}
 	return in.o, nil
+}
+
+// Stream is Open for predictions and scores of a table that may be too large to be kept: it hands over blocks of rows
+// in their order, and the table that Take returns has none. begin is called before the first block, perhaps more than
+// once, and returns the function that gets each one, valid during that call. The verdict follows the last block: the
+// caller gives away nothing that depends on a row before Take has returned.
+func (g *Gate) Stream(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options,
+	begin func() func(*data.Block) error) (*Opened, error) {
+	if purpose != Predict && purpose != Score {
+		return nil, fmt.Errorf("access: no table is streamed to %s", purpose)
+	}
+	return g.open(ctx, purpose, schema, path, opt, begin)
 }
 
 // Describe describes the table at path by its header alone. It reads no row.

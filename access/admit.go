@@ -20,8 +20,9 @@ type admission struct {
 	gate  *Gate
 	o     *Opened
 	path  string
-	train []*Opened    // of a test table
-	key   *data.RowKey // of a worker: the coordinator's
+	train []*Opened                      // of a test table
+	begin func() func(*data.Block) error // of a table that is streamed; nil: it is kept
+	key   *data.RowKey                   // of a worker: the coordinator's
 
 	also    []string  // other datasets that have these rows, of a charged run
 	encoded []*Opened // training tables to compare by their encoded rows
@@ -47,7 +48,12 @@ func (a *admission) read(ctx context.Context, schema *schema.Schema, path string
 	var table *data.Table
 	var stats *data.LoadStats
 	err := underOneKey(func() (err error) {
-		table, stats, err = data.Read(ctx, a, schema, path, opt, beside...)
+		if a.begin != nil {
+			table = data.Empty(schema)
+			stats, err = data.Stream(ctx, a, schema, path, opt, a.begin)
+		} else {
+			table, stats, err = data.Read(ctx, a, schema, path, opt, beside...)
+		}
 		return err
 	})
 	if err == nil && len(a.encoded) > 0 {

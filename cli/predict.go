@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/access"
-	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/run"
 )
@@ -21,6 +19,8 @@ func predictCommand() *cobra.Command {
 and the probability of each class, or the predicted value of a regression. The
 model file holds the schema; the table needs no label column. A row that does not
 fit the schema stops the command, or, under on_bad_row: drop, gets an empty line.
+Rows are read in blocks, so a table may be larger than memory. Nothing is written
+before the last row was read.
 
 Predicting is post-processing: the model's guarantee does not change. A prediction
 does tell its reader about the row it was made for.`,
@@ -34,17 +34,9 @@ does tell its reader about the row it was made for.`,
 			if err != nil {
 				return err
 			}
-			gate := access.Gate{Dropped: run.Dropped(warner(c), true)}
-			opened, err := gate.Open(c.Context(), access.Predict, m.Schema, dataPath,
-				data.Options{Unlabeled: true, KeepBad: true, ByRow: true})
-			if err != nil {
-				return err
-			}
-			t, err := opened.Take(c.Context(), nil, "")
-			if err != nil {
-				return err
-			}
-			return newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error { return m.WriteCSV(w, t, digits) })
+			return newfile.WriteWhole(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
+				return m.Predict(c.Context(), dataPath, w, digits, warner(c))
+			})
 		},
 	}
 	c.Flags().StringVar(&modelPath, "model", "", "run directory or model file (required)")

@@ -7,7 +7,8 @@ import "unsafe"
 // ready.
 type Arena struct {
 	left  []float32
-	given int // numbers in all stretches so far
+	last  []float32 // the stretch that left is of
+	given int       // numbers in all stretches so far
 }
 
 const (
@@ -22,11 +23,18 @@ func (r *Arena) Floats(n int) []float32 {
 	if whole > len(r.left) {
 		// The memory doubles, so at most half of it stays unused.
 		r.left = largeFloats(max(whole, min(r.given, stretch)))
+		r.last = r.left
 		r.given += len(r.left)
 	}
 	x := r.left[:n:n]
 	r.left = r.left[whole:]
 	return x
+}
+
+// reset takes back all that was given, for the next block. What does not fit the last stretch is given in a larger one.
+func (r *Arena) reset() {
+	clear(r.last[:len(r.last)-len(r.left)])
+	r.left = r.last
 }
 
 // Ints is Floats for integers.

@@ -101,15 +101,8 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // and tests call it (R24).
 func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 	opt Options) (stats *LoadStats, err error) {
-	if e := s.Check(); e != nil {
-		return nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
-	}
-	files, err := Files(src)
-	if err != nil {
+	if src, err = readable(s, src); err != nil {
 		return nil, err
-	}
-	if len(files) == 1 {
-		src = files[0]
 	}
 	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
@@ -175,7 +168,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey,
 		w.flags |= packShort
 	}
 	b.emit = func(k *Block) error {
-		b.arena = new(Arena) // what is written is free again
+		defer b.arena.reset() // what is written is free again
 		if b.units == nil {
 			return w.block(k, nil)
 		}

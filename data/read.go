@@ -97,25 +97,16 @@ type LoadStats struct {
 func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options,
 	train ...*Table) (t *Table, stats *LoadStats, err error) {
 	if gate == nil {
-		return nil, nil, errors.New("data: there is no gate; rows are opened through package access")
-	}
-	if e := s.Check(); e != nil {
-		return nil, nil, fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
+		return nil, nil, errNoGate
 	}
 	opt.unlimited = opt.unlimited || len(train) > 0
-	if files, err := Files(path); err != nil {
+	if path, err = readable(s, path); err != nil {
 		return nil, nil, err
-	} else if len(files) == 1 {
-		path = files[0]
 	}
-	if IsPacked(path) {
-		if len(s.Unbounded()) > 0 || opt.Tally != nil {
-			return nil, nil, &config.Error{File: Public(path), Found: "a packed table, whose rows are encoded",
-				Allowed: "the file that it was packed from"}
-		}
-		t, stats, err = openPacked(ctx, gate, s, path, opt)
-	} else {
+	if !IsPacked(path) {
 		t, stats, err = readRows(ctx, gate, s, path, opt)
+	} else if err = refusePacked(s, path, opt); err == nil {
+		t, stats, err = openPacked(ctx, gate, s, path, opt)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -127,6 +118,29 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 		t.Clamped = stats.Clamped[s.LabelName()]
 	}
 	return t, stats, nil
+}
+
+var errNoGate = errors.New("data: there is no gate; rows are opened through package access")
+
+// readable checks the schema, and returns the path of a table's only file.
+func readable(s *schema.Schema, path string) (string, error) {
+	if e := s.Check(); e != nil {
+		return "", fmt.Errorf("data: a schema that was not made by schema.Parse: %w", e)
+	}
+	files, err := Files(path)
+	if err == nil && len(files) == 1 {
+		path = files[0]
+	}
+	return path, err
+}
+
+// refusePacked refuses a packed table where its raw rows are needed.
+func refusePacked(s *schema.Schema, path string, opt Options) error {
+	if len(s.Unbounded()) > 0 || opt.Tally != nil {
+		return &config.Error{File: Public(path), Found: "a packed table, whose rows are encoded",
+			Allowed: "the file that it was packed from"}
+	}
+	return nil
 }
 
 func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {

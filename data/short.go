@@ -119,11 +119,16 @@ func (b *Block) checkShort() bool {
 func (t *Table) float32s() {
 	var memory Arena
 	for k, b := range t.Blocks {
-		c := &Block{N: b.N, Dim: b.Dim, X: memory.Floats(b.N * b.Dim), Y: memory.copy(b.Y), Norm: memory.copy(b.Norm),
-			Drop: slices.Clone(b.Drop)}
-		for i := range b.N {
-			b.expandShort(c.X[i*b.Dim:(i+1)*b.Dim], i)
-		}
-		t.Blocks[k] = c
+		t.Blocks[k] = b.float32(&memory)
 	}
+}
+
+// float32 is a block of 16-bit numbers as float32, with all that it holds, in memory.
+func (b *Block) float32(memory *Arena) *Block {
+	c := &Block{N: b.N, Dim: b.Dim, X: memory.Floats(b.N * b.Dim), Y: memory.copy(b.Y), Norm: memory.copy(b.Norm),
+		Drop: slices.Clone(b.Drop)}
+	for i := range b.N {
+		b.expandShort(c.X[i*b.Dim:(i+1)*b.Dim], i)
+	}
+	return c
 }

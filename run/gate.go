@@ -70,23 +70,32 @@ func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*d
 // reason and the hooks of g.
 func Read(ctx context.Context, where, id string, g access.Gate, purpose access.Purpose, s *schema.Schema, file string,
 	opt data.Options) (*data.Table, error) {
+	t, _, err := take(ctx, where, id, g, func(g *access.Gate) (*access.Opened, error) {
+		return g.Open(ctx, purpose, s, file, opt)
+	})
+	return t, err
+}
+
+// take is Read for a table that open opens.
+func take(ctx context.Context, where, id string, g access.Gate,
+	open func(*access.Gate) (*access.Opened, error)) (*data.Table, *access.Opened, error) {
 	gate, err := Gate(ctx, where, false, g.Notice)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer gate.Close()
 	if g.Ledger = gate.Ledger; g.Dropped == nil {
 		g.Dropped = gate.Dropped
 	}
-	opened, err := g.Open(ctx, purpose, s, file, opt)
+	opened, err := open(&g)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tables, err := Take(ctx, where, id, opened)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return tables[0], nil
+	return tables[0], opened, nil
 }
 
 func closeAll(opened []*access.Opened) error {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"io"
 	"slices"
 
 	"github.com/sottodp/sotto/data"
@@ -18,28 +19,32 @@ func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
 		return nil
 	}
 	var first, wrong []runlog.Example
-	block, row := 0, 0
-	predictions(j.Model, w, t, func(p []float64, label float32) bool {
-		for row == t.Blocks[block].N {
-			block, row = block+1, 0
+	outputs := predictor{model: j.Model, w: w}
+	for _, b := range t.Blocks {
+		row := -1
+		err := outputs.block(b, func(p []float64, label float32) error {
+			if row++; p == nil {
+				return nil
+			}
+			guess := model.Decide(p, j.Spec.Model.Threshold, classes)
+			e := runlog.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
+			switch {
+			case len(first) < exampleRows:
+				e.Pixels = gray(b, row)
+				first = append(first, e)
+			case guess != int(label) && len(wrong) < exampleRows:
+				e.Pixels = gray(b, row)
+				wrong = append(wrong, e)
+			}
+			if len(first) == exampleRows && len(wrong) == exampleRows {
+				return io.EOF
+			}
+			return nil
+		})
+		if err != nil { // enough
+			break
 		}
-		at := row
-		row++
-		if p == nil {
-			return true
-		}
-		guess := model.Decide(p, j.Spec.Model.Threshold, classes)
-		e := runlog.Example{Width: image.Shape[1], Class: classes[int(label)], Guess: classes[guess], Confidence: p[guess]}
-		switch {
-		case len(first) < exampleRows:
-			e.Pixels = gray(t.Blocks[block], at)
-			first = append(first, e)
-		case guess != int(label) && len(wrong) < exampleRows:
-			e.Pixels = gray(t.Blocks[block], at)
-			wrong = append(wrong, e)
-		}
-		return len(first) < exampleRows || len(wrong) < exampleRows
-	})
+	}
 	return append(first, wrong...)
 }
 

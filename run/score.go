@@ -1,147 +1,157 @@
 package run
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/quality"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 const scoreRows = 256 // rows predicted at once
 
-// predictions calls f for each row in order, with the model's outputs (nil for a dropped row) and the
-// row's label (0 if there is none), until f returns false. The slice is reused.
-func predictions(m model.Model, w []float64, t *data.Table, f func(out []float64, label float32) bool) {
-	var ws model.Workspace
-	k := m.Outputs()
-	out := make([]float64, scoreRows*k)
-	for _, b := range t.Blocks {
-		for from := 0; from < b.N; from += scoreRows {
-			v := data.View{Block: b, From: from, To: min(b.N, from+scoreRows)}
-			m.Predict(out[:v.Len()*k], w, v, &ws)
-			for i := range v.Len() {
-				row, label := out[i*k:(i+1)*k], float32(0)
-				if b.Y != nil {
-					label = b.Y[from+i]
-				}
-				if b.Drop != nil && b.Drop[from+i] {
-					row = nil
-				}
-				if !f(row, label) {
-					return
-				}
+// A predictor applies a model to blocks of rows.
+type predictor struct {
+	model model.Model
+	w     []float64
+	out   []float64
+	ws    model.Workspace
+}
+
+// block calls f for each row in order, with the model's outputs (nil for a dropped row) and the row's label (0 if there
+// is none), until f returns an error. The slice is reused.
+func (p *predictor) block(b *data.Block, f func(out []float64, label float32) error) error {
+	k := p.model.Outputs()
+	if p.out == nil {
+		p.out = make([]float64, scoreRows*k)
+	}
+	for from := 0; from < b.N; from += scoreRows {
+		v := data.View{Block: b, From: from, To: min(b.N, from+scoreRows)}
+		p.model.Predict(p.out[:v.Len()*k], p.w, v, &p.ws)
+		for i := range v.Len() {
+			row, label := p.out[i*k:(i+1)*k], float32(0)
+			if b.Y != nil {
+				label = b.Y[from+i]
+			}
+			if b.Drop != nil && b.Drop[from+i] {
+				row = nil
+			}
+			if err := f(row, label); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // Score compares a model's predictions, by that threshold if there is one, with the labels of a table. The figures
 // are computed without noise: they are not private.
 func Score(m model.Model, w []float64, t *data.Table, classes []string, threshold map[string]float64) *runlog.Scores {
-	if t.Classes == 0 {
-		return scoreValues(m, w, t)
+	s := newScorer(m, w, t.Classes, classes, threshold)
+	for _, b := range t.Blocks {
+		s.block(b)
 	}
-	s := &runlog.Scores{Classes: classes, Confusion: make([][]int, t.Classes)}
-	for i := range s.Confusion {
-		s.Confusion[i] = make([]int, t.Classes)
+	return s.scores(t.Clamped)
+}
+
+// A scorer scores a model block after block.
+type scorer struct {
+	predictor
+	classes   []string // nil: the labels are numbers
+	threshold map[string]float64
+	rows      int
+
+	// labels that are classes
+	confusion [][]int // true label × prediction
+	right     int
+	loss      float64
+	ranks     [2][]float64 // of two classes: the outputs for the second, by label
+
+	// labels that are numbers
+	square, sum, sumSquare float64
+}
+
+func newScorer(m model.Model, w []float64, k int, classes []string, threshold map[string]float64) *scorer {
+	s := &scorer{predictor: predictor{model: m, w: w}, threshold: threshold}
+	if k > 0 {
+		s.classes, s.confusion = classes, make([][]int, k)
 	}
-	var right int
-	var loss float64
-	var ranks []ranked
-	predictions(m, w, t, func(p []float64, label float32) bool {
-		if p == nil {
-			return true
-		}
-		y := int(label)
-		guess := model.Decide(p, threshold, classes)
-		s.Confusion[y][guess]++
-		s.Rows++
-		if guess == y {
-			right++
-		}
-		loss -= math.Log(max(p[y], 1e-15))
-		if len(p) == 2 {
-			ranks = append(ranks, ranked{p[1], y == 1})
-		}
-		return true
-	})
-	if s.Rows == 0 {
-		return s
-	}
-	accuracy := float64(right) / float64(s.Rows)
-	s.Accuracy = &accuracy
-	if m.Facts().Probabilities {
-		mean := loss / float64(s.Rows)
-		s.LogLoss = &mean
-	}
-	if a := auc(ranks); !math.IsNaN(a) {
-		s.AUC = &a
+	for i := range s.confusion {
+		s.confusion[i] = make([]int, k)
 	}
 	return s
 }
 
-func scoreValues(m model.Model, w []float64, t *data.Table) *runlog.Scores {
-	s := &runlog.Scores{}
-	var square, sum, sumSquare float64
-	predictions(m, w, t, func(p []float64, y float32) bool {
-		if p == nil {
-			return true
+// block counts the rows of a block.
+func (s *scorer) block(b *data.Block) error {
+	return s.predictor.block(b, func(p []float64, label float32) error {
+		switch {
+		case p == nil:
+			return nil
+		case s.confusion != nil:
+			s.class(p, int(label))
+		default:
+			s.number(p[0], float64(label))
 		}
-		s.Rows++
-		e := p[0] - float64(y)
-		square += e * e
-		sum += float64(y)
-		sumSquare += float64(y) * float64(y)
-		return true
+		s.rows++
+		return nil
 	})
-	if s.Rows == 0 {
-		return s
+}
+
+func (s *scorer) class(p []float64, y int) {
+	guess := model.Decide(p, s.threshold, s.classes)
+	s.confusion[y][guess]++
+	if guess == y {
+		s.right++
 	}
-	s.ClampedLabels = t.Clamped
-	n := float64(s.Rows)
-	rmse := math.Sqrt(square / n)
-	s.RMSE = &rmse
-	if spread := sumSquare - sum*sum/n; spread > 0 {
-		r2 := 1 - square/spread
-		s.R2 = &r2
+	s.loss -= math.Log(max(p[y], 1e-15))
+	if len(p) == 2 {
+		s.ranks[y] = append(s.ranks[y], p[1])
 	}
-	return s
+}
+
+func (s *scorer) number(p, y float64) {
+	e := p - y
+	s.square += e * e
+	s.sum += y
+	s.sumSquare += y * y
+}
+
+// scores returns the figures of all blocks, of which so many numeric labels were clamped.
+func (s *scorer) scores(clamped int) *runlog.Scores {
+	out := &runlog.Scores{Rows: s.rows}
+	if s.confusion != nil {
+		out.Classes, out.Confusion = s.classes, s.confusion
+	}
+	if s.rows == 0 {
+		return out
+	}
+	n := float64(s.rows)
+	if s.confusion == nil {
+		out.ClampedLabels = clamped
+		rmse := math.Sqrt(s.square / n)
+		out.RMSE = &rmse
+		if spread := s.sumSquare - s.sum*s.sum/n; spread > 0 {
+			r2 := 1 - s.square/spread
+			out.R2 = &r2
+		}
+		return out
+	}
+	accuracy := float64(s.right) / n
+	out.Accuracy = &accuracy
+	if s.model.Facts().Probabilities {
+		mean := s.loss / n
+		out.LogLoss = &mean
+	}
+	if a := quality.AUC(s.ranks[0], s.ranks[1]); !math.IsNaN(a) {
+		out.AUC = &a
+	}
+	return out
 }
 
 // Finite reports whether no value is NaN or infinite.
 func Finite(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
-}
-
-type ranked struct {
-	score    float64
-	positive bool
-}
-
-// auc returns the probability that a positive row ranks above a negative one, ties counting half
-// (Mann–Whitney); NaN without rows of both classes.
-func auc(r []ranked) float64 {
-	slices.SortFunc(r, func(a, b ranked) int { return cmp.Compare(a.score, b.score) })
-	var rankSum, positives float64
-	for i := 0; i < len(r); {
-		j := i
-		for j < len(r) && r[j].score == r[i].score {
-			j++
-		}
-		mean := float64(i+j+1) / 2 // mean rank of the tied rows, from 1
-		for ; i < j; i++ {
-			if r[i].positive {
-				rankSum += mean
-				positives++
-			}
-		}
-	}
-	negatives := float64(len(r)) - positives
-	if positives == 0 || negatives == 0 {
-		return math.NaN()
-	}
-	return (rankSum - positives*(positives+1)/2) / (positives * negatives)
 }

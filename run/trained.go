@@ -3,16 +3,13 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sottodp/sotto/access"
@@ -110,52 +107,25 @@ func LoadModel(path string) (*Trained, error) {
 	return t, nil
 }
 
-// Predictions yields the outputs for each row of t, in order; nil for a dropped
-// row. The slice is reused.
-func (m *Trained) Predictions(t *data.Table) iter.Seq[[]float64] {
-	return func(yield func([]float64) bool) {
-		predictions(m.Model, m.File.Weights(), t, func(out []float64, _ float32) bool { return yield(out) })
-	}
-}
-
-// WriteCSV writes the predicted label of each row of t, and the probability of each class, or the
-// predicted value, as numbers of that many digits.
-func (m *Trained) WriteCSV(w io.Writer, t *data.Table, digits int) error {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', digits, 64) }
-	out := csv.NewWriter(w)
-	classes := m.Schema.ClassNames()
-	header := []string{m.Schema.LabelName()}
-	for _, class := range classes {
-		header = append(header, "P("+class+")")
-	}
-	if err := out.Write(header); err != nil {
+// Predict writes the predicted label of each row of the table at path as CSV, and the probability of each class, or the
+// predicted value, as numbers of that many digits. It keeps some blocks of rows, not the table. What it has written is
+// valid only if it returns no error.
+func (m *Trained) Predict(ctx context.Context, path string, w io.Writer, digits int, notice func(string)) error {
+	lines, err := model.NewLines(w, m.Schema.LabelName(), m.Schema.ClassNames(), m.File.Threshold, digits)
+	if err != nil {
 		return err
 	}
-	line := make([]string, len(header))
-	for p := range m.Predictions(t) {
-		clear(line)
-		switch {
-		case p == nil && len(line) == 1: // readers skip a line without anything
-			out.Flush()
-			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
-				return err
-			}
-			continue
-		case p == nil: // a dropped row keeps its position
-		case len(classes) == 0:
-			line[0] = number(p[0])
-		default:
-			line[0] = classes[model.Decide(p, m.File.Threshold, classes)]
-			for k := range p {
-				line[k+1] = number(p[k])
-			}
+	outputs := predictor{model: m.Model, w: m.File.Weights()}
+	gate, opt := access.Gate{Dropped: Dropped(notice, true)}, data.Options{Unlabeled: true, KeepBad: true, ByRow: true}
+	opened, err := gate.Stream(ctx, access.Predict, m.Schema, path, opt, func() func(*data.Block) error {
+		return func(b *data.Block) error {
+			return outputs.block(b, func(p []float64, _ float32) error { return lines.Write(p) })
 		}
-		if err := out.Write(line); err != nil {
-			return err
-		}
+	})
+	if err == nil {
+		_, err = opened.Take(ctx, nil, "")
 	}
-	out.Flush()
-	return out.Error()
+	return err
 }
 
 // An Evaluation says how a model is scored on labeled rows.
@@ -172,21 +142,27 @@ type Evaluation struct {
 // Evaluate scores the model on a table. The figures are not private: the access is recorded in the
 // ledger, and refused if it would end a guarantee (R3).
 func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
-	open := func(where string, unprotected bool) (*data.Table, error) {
+	var made *scorer
+	read := func(where string, unprotected bool, begin func() func(*data.Block) error) (*access.Opened, error) {
 		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void,
 			Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}
-		return Read(ctx, where, "", gate, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true})
+		_, opened, err := take(ctx, where, "", gate, func(g *access.Gate) (*access.Opened, error) {
+			return g.Stream(ctx, access.Score, m.Schema, path, data.Options{Labels: o.Labels, ByRow: true}, begin)
+		})
+		return opened, err
 	}
 	if o.Ledger == "" && m.Ledger != "" { // the user's own may protect the rows, too
-		t, err := open("", true)
-		if err != nil {
+		ignore := func(*data.Block) error { return nil }
+		if _, err := read("", true, func() func(*data.Block) error { return ignore }); err != nil {
 			return nil, err
 		}
-		t.Close()
 	}
-	t, err := open(cmp.Or(o.Ledger, m.Ledger), o.Unprotected)
+	opened, err := read(cmp.Or(o.Ledger, m.Ledger), o.Unprotected, func() func(*data.Block) error {
+		made = newScorer(m.Model, m.File.Weights(), m.Schema.Classes(), m.Schema.ClassNames(), m.File.Threshold)
+		return made.block
+	})
 	if err != nil {
 		return nil, err
 	}
-	return Score(m.Model, m.File.Weights(), t, m.Schema.ClassNames(), m.File.Threshold), nil
+	return made.scores(opened.Stats.Clamped[m.Schema.LabelName()]), nil
 }

@@ -202,6 +202,7 @@ func TestConformance(t *testing.T) {
 			}
 			checkClaim(t, f, e)
 			checkRows(t, e)
+			checkStream(t, e)
 			checkFaults(t, e)
 			checkBytes(t, e)
 		})
@@ -274,6 +275,65 @@ func checkRows(t *testing.T, e example) {
 		t.Errorf("the context was canceled, and reading ends with %v; read by Input.File, and return its errors as they are",
 			err)
 	}
+}
+
+// checkStream: blocks that are handed over are those of the table that is kept, with its counts, content and errors; also
+// where the table is packed, as float32 or as 16-bit numbers.
+func checkStream(t *testing.T, e example) {
+	text := strings.Replace(strings.Replace(e.schema, "rows: 100\n", "rows: 20000\n", 1), "rows: 3\n", "rows: 20000\n", 1)
+	for _, fewer := range []bool{false, true} {
+		if fewer {
+			text = strings.Replace(text, e.classes, e.fewer, 1)
+		}
+		for _, drop := range []bool{false, true} {
+			s := text
+			if drop {
+				s = "on_bad_row: drop\n" + strings.Replace(s, "on_bad_row: stop\n", "", 1)
+			}
+			sch := parse(t, s)
+			path := e.write(t, t.TempDir(), e.many)
+			paths := []string{path}
+			for _, short := range []bool{false, true} {
+				packed := filepath.Join(t.TempDir(), "t.pack")
+				if _, err := data.Pack(t.Context(), &datatest.Gate{}, sch, path, packed, data.Options{Short: short,
+					Formats: registered}); err == nil {
+					paths = append(paths, packed)
+				}
+			}
+			for _, path := range paths {
+				opt := data.Options{KeepBad: true, ByRow: true, Formats: registered}
+				kept, streamed := &datatest.Gate{Key: &data.RowKey{Secret: []byte("key")}}, &datatest.Gate{Key: &data.RowKey{Secret: []byte("key")}}
+				tab, stats, err := data.Read(t.Context(), kept, sch, path, opt)
+				var blocks []*data.Block
+				same, streamErr := data.Stream(t.Context(), streamed, sch, path, opt, func() func(*data.Block) error {
+					return func(b *data.Block) error {
+						blocks = append(blocks, copied(b))
+						return nil
+					}
+				})
+				if fmt.Sprint(err) != fmt.Sprint(streamErr) {
+					t.Fatalf("a table that is kept ends with %v, one that is streamed with %v", err, streamErr)
+				}
+				if err != nil {
+					continue
+				}
+				for i, b := range tab.Blocks {
+					tab.Blocks[i] = copied(b)
+				}
+				if !reflect.DeepEqual(tab.Blocks, blocks) || !reflect.DeepEqual(stats, same) || !reflect.DeepEqual(kept.Content, streamed.Content) {
+					t.Errorf("%s: blocks, counts or content that are streamed differ from those that are kept", filepath.Base(path))
+				}
+			}
+		}
+	}
+}
+
+// copied is a block in memory of its own.
+func copied(b *data.Block) *data.Block {
+	c := *b
+	c.X, c.Start, c.Col, c.Val = slices.Clone(b.X), slices.Clone(b.Start), slices.Clone(b.Col), slices.Clone(b.Val)
+	c.Y, c.Norm, c.Drop = slices.Clone(b.Y), slices.Clone(b.Norm), slices.Clone(b.Drop)
+	return &c
 }
 
 // checkCSV compares a table of named columns with the same rows in CSV.

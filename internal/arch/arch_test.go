@@ -355,7 +355,7 @@ func violations(files []source) []string {
 					}
 				case own == "data" && pkg != "access" && !slices.Contains(helpers, pkg): // the one gate to rows (R24)
 					for _, use := range uses(tree, spec, p) {
-						if slices.Contains([]string{"Read", "Pack", "."}, use) || use == "OpenFile" && pkg != "data/source" {
+						if slices.Contains([]string{"Read", "Stream", "Pack", "."}, use) || use == "OpenFile" && pkg != "data/source" {
 							say("rows are opened through package access, found data.%s", use)
 						}
 					}
@@ -662,6 +662,7 @@ func TestRules(t *testing.T) {
 		{"gate, renamed", "study/tune/a.go", "import d " + own("data") + "; var _ = d.Pack", "found data.Pack"},
 		{"gate, by file", "paper/p4/a.go", "import " + own("data") + "; var _ = data.OpenFile", "found data.OpenFile"},
 		{"reader", "data/source/a.go", "import " + own("data") + "; var _ = data.OpenFile", ""},
+		{"gate, streamed", "run/a.go", "import " + own("data") + "; var _ = data.Stream", "run/a.go: rows are opened through package access, found data.Stream"},
 		{"in the gate", "access/a.go", "import " + own("data") + "; var _ = data.Read", ""},
 		{"readers", "run/a.go", "import _ " + own("data/source"), "run/a.go: imports data/source; package run may import"},
 		{"plan without rows", "plan/a.go", "import _ " + own("access"), "plan/a.go: package plan opens no table, but reaches access through plan → access"},

@@ -21,14 +21,21 @@ const foundWithin = time.Minute
 // startsWithin is the time in which a server that answers must have its store.
 const startsWithin = 15 * time.Second
 
-// starts says that a server of a cluster has no store yet, or that nobody answers yet for a stream that was just made.
-// A server that never has a store says the same.
+// notMade is the code of a server that cannot make a stream: in a busy cluster, until its servers agree on a leader.
+const notMade = 10049
+
+// starts says that a server of a cluster has no store yet, or cannot make a stream yet, or that nobody answers yet for
+// a stream that was just made. A server that never has a store, or never makes one, says the same.
 func starts(err error) bool {
 	var refused *nats.APIError
 	var denied *jetstream.APIError // what the newer of the client's two interfaces returns
-	return errors.As(err, &refused) && refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount ||
-		errors.As(err, &denied) && denied.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount ||
-		errors.Is(err, nats.ErrNoResponders)
+	switch {
+	case errors.As(err, &refused):
+		return refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount || refused.ErrorCode == notMade
+	case errors.As(err, &denied):
+		return denied.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount || denied.ErrorCode == notMade
+	}
+	return errors.Is(err, nats.ErrNoResponders)
 }
 
 // ErrAdds says why a cluster cannot replace the hub of a network.

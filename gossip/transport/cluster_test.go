@@ -78,6 +78,7 @@ func freePorts(t *testing.T, n int) (routes []*url.URL, ports []int) {
 func TestStarts(t *testing.T) {
 	for err, again := range map[error]bool{
 		nats.ErrJetStreamNotEnabledForAccount: true, jetstream.ErrJetStreamNotEnabledForAccount: true, nats.ErrNoResponders: true,
+		&jetstream.APIError{Code: 500, ErrorCode: 10049}: true, &nats.APIError{Code: 500, ErrorCode: 10049}: true,
 		jetstream.ErrStreamNotFound: false, nats.ErrStreamNotFound: false, context.Canceled: false,
 	} {
 		if got := starts(fmt.Errorf("stream: %w", err)); got != again {

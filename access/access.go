@@ -182,9 +182,9 @@ func (g *Gate) open(ctx context.Context, purpose Purpose, schema *schema.Schema,
 }
 
 // Stream is Open for predictions and scores of a table that may be too large to be kept: it hands over blocks of rows
-// in their order, and the table that Take returns has none. begin is called before the first block, perhaps more than
-// once, and returns the function that gets each one, valid during that call. The verdict follows the last block: the
-// caller gives away nothing that depends on a row before Take has returned.
+// in their order, and the table that Take returns has none. begin is called before the first block, for scores perhaps
+// a second time (underOneKey), and returns the function that gets each one, valid during that call. The verdict follows
+// the last block: the caller gives away nothing that depends on a row before Take has returned.
 func (g *Gate) Stream(ctx context.Context, purpose Purpose, schema *schema.Schema, path string, opt data.Options,
 	begin func() func(*data.Block) error) (*Opened, error) {
 	if purpose != Predict && purpose != Score {

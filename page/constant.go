@@ -42,7 +42,7 @@ func BeatenPrivately(p *runlog.Private) (names []string) {
 		return nil
 	}
 	for _, r := range privateRows(p) {
-		if strings.HasSuffix(r.Value, worse) {
+		if r.Beaten {
 			names = append(names, r.Name)
 		}
 	}

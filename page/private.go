@@ -11,7 +11,10 @@ import (
 )
 
 // A privateRow is a private figure with its interval.
-type privateRow struct{ Name, Value, Interval string }
+type privateRow struct {
+	Name, Value, Interval string
+	Beaten                bool // by a constant
+}
 
 // tooFew stands where a figure is of too few records.
 const tooFew = "too few records for the noise"
@@ -28,9 +31,9 @@ func shareRow(name string, f runlog.Figure) privateRow {
 // rowOf is a row of a figure.
 func rowOf(name string, f runlog.Figure, form func(float64) string) privateRow {
 	if f.Value == nil {
-		return privateRow{name, tooFew, ""}
+		return privateRow{Name: name, Value: tooFew}
 	}
-	return privateRow{name, form(*f.Value), form(f.Low) + " to " + form(f.High)}
+	return privateRow{Name: name, Value: form(*f.Value), Interval: form(f.Low) + " to " + form(f.High)}
 }
 
 func decimals(v float64) string { return fmt.Sprintf("%.4f", v) }
@@ -53,6 +56,7 @@ func privateRows(p *runlog.Private) (rows []privateRow) {
 	mark := func(f *runlog.Figure, beaten func(float64) bool) { // in the row that was added last
 		if f != nil && f.Value != nil && beaten(*f.Value) && rows[len(rows)-1].Value != tooFew {
 			rows[len(rows)-1].Value += worse
+			rows[len(rows)-1].Beaten = true
 		}
 	}
 	accuracy, logLoss := 0.0, math.Inf(1) // of the best constant

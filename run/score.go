@@ -119,7 +119,7 @@ func (s *scorer) number(p, y float64) {
 	s.sumSquare += y * y
 }
 
-// scores returns the figures of all blocks, of which so many numeric labels were clamped.
+// scores returns the figures of all blocks. clamped is the number of numeric labels outside of their bounds.
 func (s *scorer) scores(clamped int) *runlog.Scores {
 	out := &runlog.Scores{Rows: s.rows}
 	if s.confusion != nil {

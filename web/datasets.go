@@ -204,6 +204,9 @@ func (s *Server) datasetPage(r *http.Request) (*content, error) {
 		known[e.ID] = e
 	}
 	for _, p := range dirs.Described {
+		if !slices.ContainsFunc(runs, func(r ledger.RunAfter) bool { return known[r.ID] == nil }) {
+			break // all are runs of models
+		}
 		if d, err := runlog.ReadDescription(p.Dir); err == nil {
 			statistics[d.ID] = p.Key
 		}

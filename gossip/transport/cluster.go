@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -21,21 +22,21 @@ const foundWithin = time.Minute
 // startsWithin is the time in which a server that answers must have its store.
 const startsWithin = 15 * time.Second
 
-// notMade is the code of a server that cannot make a stream: in a busy cluster, until its servers agree on a leader.
-const notMade = 10049
-
-// starts says that a server of a cluster has no store yet, or cannot make a stream yet, or that nobody answers yet for
-// a stream that was just made. A server that never has a store, or never makes one, says the same.
+// starts says that a server of a cluster has no store yet, cannot make a stream yet (in a busy cluster, until its
+// servers agree on a leader), or does not answer yet for a stream that was just made. A server that never has a store,
+// or never makes a stream, says the same.
 func starts(err error) bool {
 	var refused *nats.APIError
 	var denied *jetstream.APIError // what the newer of the client's two interfaces returns
+	var code uint16
 	switch {
 	case errors.As(err, &refused):
-		return refused.ErrorCode == nats.JSErrCodeJetStreamNotEnabledForAccount || refused.ErrorCode == notMade
+		code = uint16(refused.ErrorCode)
 	case errors.As(err, &denied):
-		return denied.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount || denied.ErrorCode == notMade
+		code = uint16(denied.ErrorCode)
 	}
-	return errors.Is(err, nats.ErrNoResponders)
+	return code == uint16(server.JSNotEnabledForAccountErr) || code == uint16(server.JSStreamCreateErrF) ||
+		errors.Is(err, nats.ErrNoResponders)
 }
 
 // ErrAdds says why a cluster cannot replace the hub of a network.

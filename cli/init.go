@@ -31,9 +31,9 @@ func initCommand() *cobra.Command {
 		Use:   "init [table]",
 		Short: "Ask for what a first run needs: schema, spec, plan",
 		Long: `Init walks from a table to a first run. It asks for the table's schema, or takes one
-that is there, then for ε, δ, the neighboring relation and the model. It writes the
-schema and the spec, shows the plan, and offers to train. It overwrites no file, and
-reads no row before you say yes to the last question.
+that is there, then for ε, δ, the neighboring relation, the model and rows to score it
+on. It writes the schema and the spec, shows the plan, and offers to train. It overwrites
+no file, and reads no row before you say yes to the last question.
 
 The answer < goes one question back. "next 80 numeric 0 to 10" answers for 80 columns.
 Ctrl-D keeps the answers about the table in a draft, which the next init offers to
@@ -79,6 +79,7 @@ type walk struct {
 	schemaFile       string
 	schema           *schema.Schema
 	model            string
+	test, holdout    string // rows that are not trained on: a file, or a share; or neither
 	budget           privacy.Budget
 	epsilon, delta   string // as they were typed
 }
@@ -90,12 +91,8 @@ func (w *walk) prepare(c *cobra.Command) (spec string, err error) {
 			return "", err
 		}
 	}
-	files, err := data.Files(w.table)
-	if err != nil {
+	if err := found(w.table); err != nil {
 		return "", err
-	}
-	if _, err := os.Stat(files[0]); err != nil && !strings.Contains(files[0], "?table=") {
-		return "", config.FileError(files[0], err)
 	}
 	if err := w.describe(c.Context()); err != nil || w.schema == nil {
 		return "", err
@@ -117,18 +114,24 @@ func (w *walk) prepare(c *cobra.Command) (spec string, err error) {
 		strings.TrimSuffix(w.schemaFile, filepath.Ext(w.schemaFile))+"-spec.yaml"); err != nil {
 		return "", err
 	}
+	scored, flag := "# holdout: 0.2 # would keep a fifth out of training and score the model on it", ""
+	if w.test != "" {
+		scored, flag = "test: "+schema.Text(w.test), " --test "+data.Public(w.test)
+	} else if w.holdout != "" {
+		scored, flag = "holdout: "+w.holdout, " --holdout "+w.holdout
+	}
 	text := fmt.Sprintf(`# sotto fit %s
 data: %s
 schema: %s
 model: {name: %s}
 privacy: {epsilon: %s, delta: %s, adjacency: %v}
-# holdout: 0.2 # would keep a fifth out of training and score the model on it
-`, spec, schema.Text(w.table), schema.Text(w.schemaFile), w.model, w.epsilon, w.delta, w.budget.Adjacency)
+%s
+`, spec, schema.Text(w.table), schema.Text(w.schemaFile), w.model, w.epsilon, w.delta, w.budget.Adjacency, scored)
 	if err := create(spec, []byte(text)); err != nil {
 		return "", err
 	}
-	w.say("Wrote %s. The same without questions: a text editor (docs/reference/spec.md), or flags:\n  sotto fit %s --schema %s --model %s --epsilon %s --delta %s --adjacency %v\n\nThe plan, as `sotto plan %s` prints it:\n",
-		spec, data.Public(w.table), w.schemaFile, w.model, w.epsilon, w.delta, w.budget.Adjacency, spec)
+	w.say("Wrote %s. The same without questions: a text editor (docs/reference/spec.md), or flags:\n  sotto fit %s --schema %s --model %s --epsilon %s --delta %s --adjacency %v%s\n\nThe plan, as `sotto plan %s` prints it:\n",
+		spec, data.Public(w.table), w.schemaFile, w.model, w.epsilon, w.delta, w.budget.Adjacency, flag, spec)
 	p, err := planOf(job)
 	if err != nil {
 		return "", err
@@ -264,6 +267,46 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 	if name == "auto" {
 		w.model = usual
 	}
+	if err != nil {
+		return err
+	}
+	return w.rowsToScore()
+}
+
+// found is an error if the first file of a table is not there. Whether a database or a store has it shows later.
+func found(table string) error {
+	files, err := data.Files(table)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(files[0]); err != nil && !strings.Contains(files[0], "?table=") && !strings.Contains(files[0], "://") {
+		return config.FileError(files[0], err)
+	}
+	return nil
+}
+
+// rowsToScore asks for rows that are not trained on: a file, or a share of the table.
+func (w *walk) rowsToScore() error {
+	w.say(`
+Rows that are not trained on say how good the model is. A file of them is scored without
+noise, so its rows are not protected; a share of the table, as 0.2, is kept out of
+training and scored privately, within ε.`)
+	_, err := w.ask("test rows: a file, or a share up to 0.5 [nothing]", "", func(answer string) error {
+		w.test, w.holdout = "", ""
+		if answer == "" {
+			return nil
+		}
+		v, bad := config.ParseNumber(answer)
+		switch {
+		case bad != "":
+			w.test = answer
+			return found(answer)
+		case !(v > 0 && v <= 0.5):
+			return allowed(answer, "a share above 0, up to 0.5, as 0.2, or the name of a file")
+		}
+		w.holdout = answer
+		return nil
+	})
 	return err
 }
 
@@ -277,6 +320,11 @@ func (w *walk) job() (*run.Job, error) {
 		{"model.name", w.model},
 		{"privacy.epsilon", w.epsilon}, {"privacy.delta", w.delta}, {"privacy.adjacency", w.budget.Adjacency.String()}} {
 		over = append(over, run.Override{Path: field[0], Value: field[1], From: "the answers"})
+	}
+	for _, field := range [][2]string{{"test", schema.Text(w.test)}, {"holdout", w.holdout}} {
+		if field[1] != "" && field[1] != `""` {
+			over = append(over, run.Override{Path: field[0], Value: field[1], From: "the answers"})
+		}
 	}
 	spec, err := run.LoadSpec("", over)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestModes(t *testing.T) {
 			self := sotto(t)
 			// The umask is that of a process, and tests share this one.
 			c := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`umask %o; exec "$@"`, umask), "sh", program}, strings.Fields(does)...)...)
-			c.Dir, c.Stdin = dir, strings.NewReader("made.yaml\n0.5\n1e-6\nadd-or-remove\nauto\nasked.yaml\nno\n")
+			c.Dir, c.Stdin = dir, strings.NewReader("made.yaml\n0.5\n1e-6\nadd-or-remove\nauto\n\nasked.yaml\nno\n")
 			c.Env = append(self.Env, "XDG_DATA_HOME="+filepath.Join(dir, "xdg", "data"), "XDG_STATE_HOME="+filepath.Join(dir, "xdg", "state"))
 			if text, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("umask %o: sotto %s: %v\n%s", umask, does, err, text)

@@ -19,14 +19,15 @@ const (
 var dateType = columnType{
 	name:  TypeDate,
 	about: "a date, perhaps with a time, within public bounds",
-	asks:  []Question{{Field: "min"}, {Field: "max"}, {Field: "layout"}, {Field: "missing"}, {Field: "source"}},
+	asks: []Question{{Field: "min"}, {Field: "max"}, {Field: "layout"}, {Field: "cycles"}, {Field: "missing"},
+		{Field: "source"}},
 	fields: []config.Field{
 		config.NewField("min", "date", "required", "public lower bound, as 2020-01-01: earlier dates count as it"),
 		config.NewField("max", "date", "required", "public upper bound, after `min`"),
 		config.NewField("origin", "date", "as `min`",
 			"where days are counted from; it changes no feature, only the number that an [ONNX file](run-directory.md#onnx) takes"),
 		config.NewField("layout", "text", "ISO 8601", "what a cell looks like, as `%d.%m.%Y`"),
-		config.NewField("cycles", "list of texts", "none", "`day`, `week`, `year`: two features each"),
+		config.NewField("cycles", "list of texts", "none", "`day`, `week`, `year`: two features each, for what comes again with them"),
 		config.NewField("missing", "text", "`error`",
 			"what a missing mark counts as: `error` (a bad row), `zero` (all features 0) or a date within the bounds"),
 		config.NewField("source", "text", "none", "where the bounds come from, for a [disclosure](../how-to/disclosure.md)"),

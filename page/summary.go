@@ -209,6 +209,9 @@ func (v *view) summarizeQuality() {
 	case v.Private == nil:
 		v.Lines = append(v.Lines, summaryRow{name, "The run scored no rows.", "", "quality"})
 	}
+	if d := v.Statements; d != nil && d.WithoutPrivacy != "" {
+		v.Lines = append(v.Lines, summaryRow{"Without privacy", d.WithoutPrivacy, "stated by a person", "quality"})
+	}
 }
 
 // testWords is a sentence of the scores of a test, each beside that of the best constant.

@@ -52,6 +52,9 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At),
 		Style: template.CSS(page.Style()), Plot: d.curve, SHA256: sum(file)}
 	for _, s := range d.Statements.Stated.List() {
+		if s.Optional && s.Text == "" {
+			continue
+		}
 		v.Stated = append(v.Stated, stated{s.Title, s.Text, s.Name == "operator" || s.Name == "reviewer"})
 	}
 	source := map[string]string{}

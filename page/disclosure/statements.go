@@ -68,7 +68,7 @@ func (r *finished) statements(later *Later) (s Statements, err error) {
 func (s *Statements) missing(delta bool) []string {
 	names := []string{}
 	for _, t := range s.Stated.List() {
-		if t.Text == "" && (delta || t.Name != "why_delta") {
+		if t.Text == "" && !t.Optional && (delta || t.Name != "why_delta") {
 			names = append(names, "disclosure."+t.Name)
 		}
 	}

@@ -14,12 +14,17 @@ type Statements struct {
 	WhyEpsilon string `yaml:"why_epsilon" json:"why_epsilon,omitempty" title:"Why this ε"`
 	WhyDelta   string `yaml:"why_delta" json:"why_delta,omitempty" title:"Why this δ"`
 	WhyUnit    string `yaml:"why_unit" json:"why_unit,omitempty" title:"Why this unit"`
-	Operator   string `yaml:"operator" json:"operator,omitempty" title:"Operator"`
-	Reviewer   string `yaml:"reviewer" json:"reviewer,omitempty" title:"Reviewer"`
+	// a figure that is known from elsewhere: one of these rows would be an unprotected release
+	WithoutPrivacy string `yaml:"without_privacy" json:"without_privacy,omitempty" title:"Quality without privacy" optional:"yes"`
+	Operator       string `yaml:"operator" json:"operator,omitempty" title:"Operator"`
+	Reviewer       string `yaml:"reviewer" json:"reviewer,omitempty" title:"Reviewer"`
 }
 
 // A Statement is one of them: its name in the spec, what it is about, and the text, which may be empty.
-type Statement struct{ Name, Title, Text string }
+type Statement struct {
+	Name, Title, Text string
+	Optional          bool // a disclosure without it is complete
+}
 
 // List lists all of them in their order.
 func (s Statements) List() []Statement {
@@ -27,7 +32,7 @@ func (s Statements) List() []Statement {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
-		list = append(list, Statement{tag.Get("yaml"), tag.Get("title"), v.Field(i).String()})
+		list = append(list, Statement{tag.Get("yaml"), tag.Get("title"), v.Field(i).String(), tag.Get("optional") != ""})
 	}
 	return list
 }

@@ -5,6 +5,12 @@
 
 SOTTO is the command, DIR has adult.data.gz. OpenDP adds discrete Gaussian noise to all counts as one vector, whose
 ℓ2 sensitivity is the root of the number of columns; its scale is the least with which OpenDP certifies (ε, δ).
+
+    pip install smartnoise-sql        (an environment of its own: it asks for an older OpenDP)
+    python docs/measurements/describe_peers.py smartnoise
+
+SmartNoise SQL answers `SELECT column, COUNT(*) … GROUP BY column` for each column, every query with an ε of its own: the
+largest for which its own odometer keeps the twelve within (ε, δ), with its Laplace or its Gaussian noise, whichever is less.
 """
 
 import json
@@ -16,6 +22,32 @@ from pathlib import Path
 
 import opendp.prelude as dp
 import pandas
+
+
+def smartnoise():
+    from snsql import Privacy
+    from snsql.sql._mechanisms import Gaussian, Laplace
+    from snsql.sql.odometer import OdometerHeterogeneous
+
+    columns, delta = 12, 1e-6
+    for epsilon in (0.1, 1.0):
+        def most(of_each):  # the largest ε of a query
+            low, high = epsilon / columns, epsilon
+            for _ in range(60):
+                middle = (low + high) / 2
+                odometer = OdometerHeterogeneous(Privacy(epsilon=middle, delta=delta))
+                for _ in range(columns):
+                    odometer.spend(Privacy(epsilon=middle, delta=of_each))
+                low, high = (middle, high) if odometer.spent[0] <= epsilon else (low, middle)
+            return low
+        laplace = Laplace(most(0), sensitivity=1).accuracy(0.05)
+        gaussian = Gaussian(most(delta / 2 / columns), delta=delta / 2 / columns, sensitivity=1).accuracy(0.05)
+        print(f"ε = {epsilon}, δ = {delta}, {columns} columns: smartnoise {2 * laplace:.1f} wide with Laplace noise, {2 * gaussian:.1f} with Gaussian")
+
+
+if sys.argv[1] == "smartnoise":
+    smartnoise()
+    sys.exit()
 
 dp.enable_features("contrib")
 sotto, folder = sys.argv[1], Path(sys.argv[2])

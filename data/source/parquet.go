@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/sottodp/sotto/config"
@@ -237,7 +238,7 @@ type parquetColumn struct {
 	name   string
 	index  int                         // of the leaf
 	number func(parquet.Value) float64 // nil: text is used
-	double bool                        // number is Value.Double
+	bulk   numbersOf                   // the same of many values of a page
 	text   func([]byte, parquet.Value) ([]byte, bool)
 	null   bool // values may be missing
 	plain  *plainPages
@@ -245,7 +246,11 @@ type parquetColumn struct {
 	page   parquet.Page
 	values parquet.ValueReader
 	buf    []parquet.Value
-	direct []float64 // in place of values: those of the page that are still to come
+	// In place of values, from at to end, what is still to come of a page without a missing number: the numbers
+	// themselves, or their places in a dictionary of them.
+	direct  encoding.Values
+	places  []int32
+	at, end int
 }
 
 func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err error) {
@@ -288,7 +293,7 @@ func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err e
 		}
 		if in.Numbers(c.name) {
 			c.number = parquetNumber(f)
-			c.double = c.number != nil && f.Type().Kind() == parquet.Double
+			c.bulk = parquetNumbers(f)
 		}
 		q.columns = append(q.columns, c)
 	}
@@ -331,6 +336,68 @@ func parquetNumber(c *parquet.Column) func(parquet.Value) float64 {
 	return nil
 }
 
+// numbersOf appends the numbers of some values of a page to own: of those from from to to, or of those at places.
+type numbersOf func(own []float64, v encoding.Values, places []int32, from, to int) []float64
+
+// parquetNumbers gives the numbers of parquetNumber for many values; it is nil where that is nil.
+func parquetNumbers(c *parquet.Column) numbersOf {
+	if parquetNumber(c) == nil {
+		return nil
+	}
+	unsigned := false
+	if l := c.Type().LogicalType(); l != nil {
+		i, ok := l.Value.(*format.IntType)
+		unsigned = ok && !i.IsSigned
+	}
+	switch kind := c.Type().Kind(); {
+	case kind == parquet.Double:
+		return numbers((*encoding.Values).Double, number)
+	case kind == parquet.Float:
+		return numbers((*encoding.Values).Float, shortest)
+	case kind == parquet.Int32 && unsigned:
+		return numbers((*encoding.Values).Uint32, number)
+	case kind == parquet.Int32:
+		return numbers((*encoding.Values).Int32, number)
+	case unsigned:
+		return numbers((*encoding.Values).Uint64, number)
+	default:
+		return numbers((*encoding.Values).Int64, number)
+	}
+}
+
+func number[T int32 | uint32 | int64 | uint64 | float64](v T) float64 { return float64(v) }
+
+func numbers[T any](of func(*encoding.Values) []T, number func(T) float64) numbersOf {
+	return func(own []float64, v encoding.Values, places []int32, from, to int) []float64 {
+		values := of(&v)
+		if places == nil {
+			for _, x := range values[from:to] {
+				own = append(own, number(x))
+			}
+			return own
+		}
+		for _, k := range places[from:to] {
+			own = append(own, number(values[k]))
+		}
+		return own
+	}
+}
+
+// leastExponent is the exponent field of the float32 from 1e-3 on.
+const leastExponent = 127 - 10
+
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11}
+
+// places6 is, for each exponent, the decimal places with which its least number has 6 digits.
+var places6 = func() (places [30]int) {
+	for i := range places {
+		for math.Ldexp(tens[places[i]+1], i+leastExponent-127) < 1e6 {
+			places[i]++
+		}
+	}
+	return places
+}()
+
 // shortest is the number with the fewest digits that identify x among the float32.
 func shortest(x float32) float64 {
 	v := float64(x)
@@ -339,14 +406,32 @@ func shortest(x float32) float64 {
 	case size < 1<<24 && size == math.Trunc(size):
 		return v
 	case size >= 1e-3 && size < 1e6:
-		// Numbers of at most 6 digits are all different as float32, so one that is x has the fewest.
-		power := 1e8
-		for size*power >= 1e6 {
-			power /= 10
+		exponent := int(math.Float32bits(x) >> 23 & 0xff)
+		k := places6[exponent-leastExponent]
+		if size*tens[k] >= 1e6 {
+			k--
 		}
-		// A w halfway between two float32 might be one that the division rounded there.
-		w := math.Floor(size*power+0.5) / power
-		if float32(w) == float32(size) && w*power < 1e6 && math.Float64bits(w)<<35 != 1<<63 {
+		near := math.Float64frombits(uint64(exponent+1023-127-24) << 52) // x is the float32 of what is no farther
+		// Numbers of at most 6 digits are all different as float32, so one that is x has the fewest. Of those with 7, 8
+		// and 9 the nearest is wanted: the product is exact, as 24 bits times 5¹¹ have 50. Between float32 numbers that
+		// are not equally far on both sides, a farther one may be x where the nearest is not.
+		for limit := 1e6; limit <= 1e9; limit, k = limit*10, k+1 {
+			scaled := size * tens[k]
+			n := math.Floor(scaled + 0.5)
+			if n >= limit || limit > 1e6 && (n == scaled+0.5 || math.Float32bits(x)<<9 == 0) {
+				break
+			}
+			if math.Abs(n-scaled) > near*tens[k]*(1+1e-9) {
+				continue
+			}
+			w := n / tens[k]
+			if float32(w) != float32(size) {
+				continue
+			}
+			// A w halfway between two float32 might be one that the division rounded there.
+			if math.Float64bits(w)<<35 == 1<<63 {
+				break
+			}
 			return math.Copysign(w, v)
 		}
 	}
@@ -555,12 +640,14 @@ func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 			if err != nil { // io.EOF too: the group has more rows
 				return q.damaged(err)
 			}
-			c.page, c.values, c.direct = page, page.Values(), c.plainValues(page)
+			c.page, c.values = page, page.Values()
+			c.whole(page)
 		}
-		if len(c.direct) > 0 {
-			k := min(len(c.direct), n-len(cells.kind))
-			cells.kind, cells.numbers = append(cells.kind, allNumbers[:k]...), append(cells.numbers, c.direct[:k]...)
-			if c.direct = c.direct[k:]; len(c.direct) == 0 {
+		if c.at < c.end {
+			k := min(c.end-c.at, n-len(cells.kind))
+			cells.kind = append(cells.kind, allNumbers[:k]...)
+			cells.numbers = c.bulk(slices.Grow(cells.numbers, k), c.direct, c.places, c.at, c.at+k)
+			if c.at += k; c.at == c.end {
 				c.release()
 			}
 			continue
@@ -580,22 +667,30 @@ func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 // allNumbers are the kinds of a piece without a missing number.
 var allNumbers = slices.Repeat([]data.Kind{data.Number}, parquetBatch)
 
-// plainValues are the numbers of a page as they stand in it; nil if they do not: one is missing, or in a dictionary.
-func (c *parquetColumn) plainValues(page parquet.Page) []float64 {
-	if !c.double || page.Dictionary() != nil {
-		return nil
+// whole sets direct if no number of the page is missing.
+func (c *parquetColumn) whole(page parquet.Page) {
+	if c.bulk == nil {
+		return
 	}
-	values := page.Data() // without those that are missing
-	if v := values.Double(); int64(len(v)) == page.NumValues() {
-		return v
+	values, n := page.Data(), page.NumValues() // without those that are missing
+	size := int64(4)
+	if k := values.Kind(); k == encoding.Double || k == encoding.Int64 {
+		size = 8
 	}
-	return nil
+	if values.Size() != n*size {
+		return
+	}
+	c.direct, c.end = values, int(n)
+	if d := page.Dictionary(); d != nil {
+		c.direct, c.places = d.Page().Data(), values.Int32()
+	}
 }
 
 // release frees the page.
 func (c *parquetColumn) release() {
 	parquet.Release(c.page)
-	c.page, c.values, c.direct = nil, nil, nil
+	c.page, c.values = nil, nil
+	c.direct, c.places, c.at, c.end = encoding.Values{}, nil, 0, 0
 }
 
 // add appends values of column c.
@@ -626,8 +721,6 @@ func (c *parquetColumn) add(p *typedCells, values []parquet.Value) {
 		switch {
 		case kind[i] == data.Null:
 			numbers[i] = 0
-		case c.double:
-			numbers[i] = values[i].Double()
 		default:
 			numbers[i] = c.number(values[i])
 		}

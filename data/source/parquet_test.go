@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -95,6 +96,31 @@ func TestParquetNumbers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestShortest compares numbers of all sizes, and those beside powers of two and ten, with strconv.
+func TestShortest(t *testing.T) {
+	check := func(x float32) {
+		want, _ := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'g', -1, 32), 64)
+		if got := shortest(x); x-x == 0 && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%v (%x): %v, want %v", x, math.Float32bits(x), got, want)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2_000_000 {
+		check(float32(r.NormFloat64()))
+		check(float32(math.Exp(20 * (r.Float64() - 0.4))))
+	}
+	for exponent := -12; exponent <= 22; exponent++ {
+		for step := -200; step <= 200; step++ {
+			check(math.Float32frombits(uint32(int(math.Float32bits(float32(math.Ldexp(1, exponent)))) + step)))
+		}
+	}
+	for exponent := -5; exponent <= 7; exponent++ {
+		for step := -200; step <= 200; step++ {
+			check(math.Float32frombits(uint32(int(math.Float32bits(float32(math.Pow10(exponent)))) + step)))
+		}
+	}
 }
 
 // A run of no values has none behind it for the library, which reads the next run there. Read otherwise, one of 2²⁶ values was hidden, of

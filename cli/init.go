@@ -279,7 +279,10 @@ func found(table string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(files[0]); err != nil && !strings.Contains(files[0], "?table=") && !strings.Contains(files[0], "://") {
+	if strings.Contains(files[0], "?table=") || strings.Contains(files[0], "://") {
+		return nil
+	}
+	if _, err := os.Stat(files[0]); err != nil {
 		return config.FileError(files[0], err)
 	}
 	return nil

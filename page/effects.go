@@ -74,6 +74,7 @@ type heatMap struct {
 type level struct {
 	Name, Value        string
 	Width, From, Noise int
+	Zero               int // where bars begin, so that noise below 0 has a place
 }
 
 // Points reports whether a band narrows to a point.
@@ -98,7 +99,15 @@ func drawn(of *record.Effects) *effects {
 	for _, p := range of.Pairs {
 		widest = math.Max(widest, p.Span)
 	}
-	wide := widest + of.Noise // of the highest bar
+	zero := 0.0 // how far the noise of a bar goes below 0
+	for _, k := range shown {
+		for j, half := range k.Half {
+			if k.X == nil {
+				zero = math.Max(zero, half-k.Above[j])
+			}
+		}
+	}
+	wide := zero + widest + of.Noise // of the highest bar
 	for _, p := range of.Pairs {
 		e.Maps = append(e.Maps, heatMap{p, chart.NewHeat(p.OfA, p.OfB, p.Above, widest)})
 	}
@@ -106,11 +115,12 @@ func drawn(of *record.Effects) *effects {
 		if k.X == nil {
 			bars := curve{Name: k.Name}
 			for j, name := range k.Names {
-				l := level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], wide)}
+				l := level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], wide),
+					Zero: chart.Share(zero, wide)}
 				if k.Half != nil && k.Half[j] > 0 {
 					l.Value = chart.Within(k.Above[j], k.Half[j])
-					l.From = chart.Share(math.Max(0, k.Above[j]-k.Half[j]), wide)
-					l.Noise = max(1, chart.Share(k.Above[j]+k.Half[j], wide)-l.From)
+					l.From = chart.Share(zero+k.Above[j]-k.Half[j], wide)
+					l.Noise = max(1, chart.Share(zero+k.Above[j]+k.Half[j], wide)-l.From)
 				}
 				bars.Levels = append(bars.Levels, l)
 			}

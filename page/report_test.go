@@ -37,7 +37,7 @@ func asked(t *testing.T) *runlog.Info {
 		Version: "0.1.0", Go: "go1.26.8", Platform: "linux/amd64", Kernels: "avx2",
 		Data: "/home/someone/secret-place/adult.data", Dataset: "adult", Unit: "record", Method: "sgd", Output: "tail-average", MaxSteps: 100,
 		Schema: json.RawMessage(`{"dataset":"adult","unit":"record","rows":32561,"row_norm":1,"row_scaling":"scale","on_bad_row":"stop",
-			"columns":[{"name":"age","type":"numeric"},{"name":"work","type":"categorical"},{"name":"income","type":"label"}]}`),
+			"columns":[{"name":"age","type":"numeric"},{"name":"work","type":"categorical"},{"name":"income","type":"label","classes":["no","yes"]}]}`),
 		Model:  json.RawMessage(`{"name":"logistic"}`),
 		Config: json.RawMessage(`{"steps":100,"rate":40,"clip":0.5,"batch":0,"noise_multiplier":42.5}`),
 		Public: json.RawMessage(`{"dim":106,"rows":32561,"classes":2,"adjacency":"add-or-remove","norm_bound":1,"lipschitz":1,"smooth":0.25}`),

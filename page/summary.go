@@ -104,6 +104,14 @@ func (v *view) trained() string {
 	if v.Run.Model != "" {
 		model = fmt.Sprintf("A model of the kind %q", v.Run.Model)
 	}
+	if t := v.Public.Table; t.Label != "" {
+		model += fmt.Sprintf(" that predicts %q", t.Label)
+		if n := len(t.Classes); n == 2 {
+			model += fmt.Sprintf(" (%s or %s)", t.Classes[0], t.Classes[1])
+		} else if n > 2 {
+			model += fmt.Sprintf(" (one of %s classes)", integer(n))
+		}
+	}
 	text := fmt.Sprintf("%s, by the method %q", model, v.Run.Method)
 	of := "records"
 	if v.Protection.UnitRows > 0 {
@@ -116,6 +124,9 @@ func (v *view) trained() string {
 		text += fmt.Sprintf(", on about %s %s of %q (declared, not counted)", integer(n), of, v.Run.Dataset)
 	default:
 		text += fmt.Sprintf(", on the records of %q", v.Run.Dataset)
+	}
+	if v.Run.HeldOut > 0 {
+		text += fmt.Sprintf("; a share of %s was held out to score it", exact(v.Run.HeldOut))
 	}
 	if d := v.Statements; d != nil && d.Purpose != "" {
 		text += ". Purpose: " + strings.TrimSuffix(d.Purpose, ".")

@@ -49,7 +49,7 @@ func TestSummary(t *testing.T) {
 		"Against whom", "Anyone who sees all that the run released, every step included, knows every other record, and has any amount of computing time.",
 		"whether or not the record is in the table. The number of records is private (add-or-remove).",
 		"Of 100 people of whom an attacker cannot tell whether they are in the table, a guess is right for 50.", "it is right for at most 54.7 % of them on average",
-		"What was trained", "A model of the kind \"logistic\", by the method \"sgd\", on about 32,561 records of \"adult\" (declared, not counted). Purpose: To find out.",
+		"What was trained", "A model of the kind \"logistic\" that predicts \"income\" (no or yes), by the method \"sgd\", on about 32,561 records of \"adult\" (declared, not counted). Purpose: To find out.",
 		"This run", "An attacker who thinks it 50 % likely that a record was used is right at most ",
 		"Not on this page, as no ledger was at hand.",
 		"Model quality not private On 7 test rows: accuracy 0.7500. Computed from the test rows without noise.",

@@ -53,17 +53,23 @@ func (l *Lifetime) lasts(each ledger.Caps) {
 		}
 		return math.Floor(left / each * (1 + 1e-9)) // a total of decimals is rounded up
 	}
-	l.More = new(int(min(times(l.Left.Epsilon, each.Epsilon), times(l.Left.Delta, each.Delta), 1e9)))
-	of := fmt.Sprintf("Of the lifetime budget, ε = %s and δ = %s, there is", exact(l.Budget.Epsilon),
+	byEpsilon, byDelta := times(l.Left.Epsilon, each.Epsilon), times(l.Left.Delta, each.Delta)
+	l.More = new(int(min(byEpsilon, byDelta, 1e9)))
+	why := ""
+	if byDelta < byEpsilon {
+		why = ", as δ is the scarcer"
+	}
+	of := fmt.Sprintf("Of the lifetime budget, ε = %s and δ = %s, there was", exact(l.Budget.Epsilon),
 		exact(l.Budget.Delta))
-	left := fmt.Sprintf("ε = %s and δ = %s left", downward(l.Left.Epsilon), downward(l.Left.Delta))
+	left := fmt.Sprintf("ε = %s and δ = %s left at entry %d of the ledger", downward(l.Left.Epsilon),
+		downward(l.Left.Delta), l.Head.Seq)
 	switch *l.More {
 	case 0:
-		l.Lasts = fmt.Sprintf("%s %s, not enough for another run like this one: the ledger refuses it.", of, left)
+		l.Lasts = fmt.Sprintf("%s %s, not enough for another run like this one%s: the ledger refuses it.", of, left, why)
 	case 1:
-		l.Lasts = fmt.Sprintf("%s %s, enough for one more run like this one.", of, left)
+		l.Lasts = fmt.Sprintf("%s %s, enough for one more run like this one%s.", of, left, why)
 	default:
-		l.Lasts = fmt.Sprintf("%s %s, enough for %s more runs like this one.", of, left, integer(*l.More))
+		l.Lasts = fmt.Sprintf("%s %s, enough for %s more runs like this one%s.", of, left, integer(*l.More), why)
 	}
 }
 

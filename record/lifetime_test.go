@@ -18,10 +18,10 @@ func TestLasts(t *testing.T) {
 		words         string
 	}{
 		{ledger.InCaps, &ledger.Caps{Epsilon: 1, Delta: 1e-5}, &ledger.Caps{Epsilon: 5, Delta: 1e-4}, privacy.Budget{Epsilon: 1, Delta: 1e-5}, 4, "enough for 4 more runs"},
-		{ledger.InCaps, &ledger.Caps{Epsilon: 1, Delta: 9e-5}, &ledger.Caps{Epsilon: 5, Delta: 1e-4}, privacy.Budget{Epsilon: 1, Delta: 1e-5}, 1, "enough for one more run"},
+		{ledger.InCaps, &ledger.Caps{Epsilon: 1, Delta: 9e-5}, &ledger.Caps{Epsilon: 5, Delta: 1e-4}, privacy.Budget{Epsilon: 1, Delta: 1e-5}, 1, "enough for one more run like this one, as δ is the scarcer"},
 		{ledger.InCaps, &ledger.Caps{Epsilon: 0.1 + 0.2}, &ledger.Caps{Epsilon: 1}, privacy.Budget{Epsilon: 0.1}, 7, "ε = 0.7 and δ = 0 left"},
 		{ledger.InCaps, &ledger.Caps{Epsilon: 4.5}, &ledger.Caps{Epsilon: 5}, privacy.Budget{Epsilon: 1}, 0, "not enough for another run like this one: the ledger refuses it"},
-		{ledger.InCaps, &ledger.Caps{Epsilon: 6}, &ledger.Caps{Epsilon: 5}, privacy.Budget{Epsilon: 1}, 0, "ε = 0 and δ = 0 left, not enough"},
+		{ledger.InCaps, &ledger.Caps{Epsilon: 6}, &ledger.Caps{Epsilon: 5}, privacy.Budget{Epsilon: 1}, 0, "ε = 0 and δ = 0 left at entry 0 of the ledger, not enough"},
 		{ledger.InCaps, &ledger.Caps{Epsilon: 6}, nil, privacy.Budget{Epsilon: 1}, -1, "No lifetime budget is set"},
 		{"zcdp", &ledger.Caps{Epsilon: 5}, &ledger.Caps{Epsilon: 5}, privacy.Budget{Epsilon: 1}, -1, "so it is not stated"},
 		{ledger.InCaps, nil, &ledger.Caps{Epsilon: 5}, privacy.Budget{Epsilon: 1}, -1, ""},

@@ -66,8 +66,8 @@ func Of(info *runlog.Info, log *runlog.Record) *Record {
 		Resumed: info.Resumed(), Off: info.Off, Lab: info.Lab, Seed: info.Seed,
 		Method: info.Method, Output: info.Output, Search: info.Search, Shards: info.Shards,
 		Accountant: info.Accountant, NoiseMultiplier: info.NoiseMultiplier,
-		Warnings: list(info.Warnings),
-		Version:  info.Version, Build: info.Build, Go: info.Go, Platform: info.Platform, Kernels: info.Kernels,
+		Warnings: list(info.Warnings), HeldOut: heldOut(info.Holdout),
+		Version: info.Version, Build: info.Build, Go: info.Go, Platform: info.Platform, Kernels: info.Kernels,
 		Binary: info.Binary, LedgerHead: info.LedgerHead}
 	var model struct {
 		Name string `json:"name"`
@@ -164,6 +164,13 @@ func Recall(k int, row []int) *float64 {
 	return new(float64(row[k]) / float64(all))
 }
 
+func heldOut(h *runlog.Holdout) float64 {
+	if h == nil {
+		return 0
+	}
+	return h.Share
+}
+
 func publicOf(info *runlog.Info) Public {
 	p := Public{Assumptions: list(info.Assumptions), Asserted: list(asserted(info.Assertions)),
 		Facts: settings(info.Public), Method: settings(info.Config), Model: settings(info.Model)}
@@ -173,7 +180,9 @@ func publicOf(info *runlog.Info) Public {
 		RowScaling string   `json:"row_scaling"`
 		OnBadRow   string   `json:"on_bad_row"`
 		Columns    []struct {
-			Type string `json:"type"`
+			Name    string   `json:"name"`
+			Type    string   `json:"type"`
+			Classes []string `json:"classes"`
 		} `json:"columns"`
 	}
 	p.Table.Columns = []OfColumn{}
@@ -183,7 +192,9 @@ func publicOf(info *runlog.Info) Public {
 	p.Table.Rows, p.Table.RowNorm, p.Table.RowScaling, p.Table.OnBadRow = s.Rows, s.RowNorm, s.RowScaling, s.OnBadRow
 	count := map[string]int{}
 	for _, c := range s.Columns {
-		count[c.Type]++
+		if count[c.Type]++; c.Type == "label" {
+			p.Table.Label, p.Table.Classes = c.Name, c.Classes
+		}
 	}
 	for _, kind := range []string{"numeric", "categorical", "label", "ignore"} {
 		if n := count[kind]; n > 0 {

@@ -80,6 +80,7 @@ type Run struct {
 	// of each step, in sensitivities; 0: it differs from step to step, or there is no noise
 	NoiseMultiplier float64 `json:"noise_multiplier" unit:"sensitivities"`
 	Shards          int     `json:"shards,omitempty" unit:"machines"` // that held the rows
+	HeldOut         float64 `json:"held_out,omitempty" unit:"1"`      // the share of the units that was not trained on, to score the model
 
 	Warnings []string `json:"warnings"`
 
@@ -389,6 +390,8 @@ type Table struct {
 	RowNorm    *float64   `json:"row_norm,omitempty" unit:"norm"`
 	RowScaling string     `json:"row_scaling,omitempty"`
 	OnBadRow   string     `json:"on_bad_row,omitempty"`
+	Label      string     `json:"label,omitempty"`   // the column that is predicted
+	Classes    []string   `json:"classes,omitempty"` // of the label; none: it is a number
 	Columns    []OfColumn `json:"columns"`
 }
 

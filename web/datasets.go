@@ -242,8 +242,8 @@ func history(d ledger.Dataset, runs []ledger.RunAfter, last int) template.HTML {
 	}
 	x, y := []float64{float64(first)}, []float64{before}
 	for i, run := range runs {
-		n := float64(first + i)
-		x, y = append(x, n, n+1), append(y, run.After.Epsilon, run.After.Epsilon)
+		n := float64(first + i + 1)
+		x, y = append(x, n, n), append(y, y[len(y)-1], run.After.Epsilon)
 	}
 	line := chart.Line{Name: "ε reserved by all runs"}
 	line.X, line.Y = chart.Thin(x, y)

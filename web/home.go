@@ -98,11 +98,11 @@ func quality(p *runlog.Private) string {
 		switch {
 		case of.Figure == nil:
 		case of.Value == nil:
-			return fmt.Sprintf("%s from %.3g to %.3g", of.name, of.Low, of.High)
+			return fmt.Sprintf("%s from %.4g to %.4g", of.name, of.Low, of.High)
 		default:
-			figure := fmt.Sprintf("%s %.3g (%.3g to %.3g)", of.name, *of.Value, of.Low, of.High)
+			figure := fmt.Sprintf("%s %.4g (%.4g to %.4g)", of.name, *of.Value, of.Low, of.High)
 			if r2 := p.R2; of.name == "RMSE" && r2 != nil && r2.Value != nil {
-				figure += fmt.Sprintf(", R² %.3g (%.3g to %.3g)", *r2.Value, r2.Low, r2.High)
+				figure += fmt.Sprintf(", R² %.4g (%.4g to %.4g)", *r2.Value, r2.Low, r2.High)
 			}
 			return figure + than(page.BeatenPrivately(p))
 		}

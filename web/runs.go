@@ -199,7 +199,7 @@ func (s *Server) runPage(r *http.Request) (*content, error) {
 			b.Files = append(b.Files, file{d.Name(), int(info.Size()), info.ModTime()})
 		}
 	}
-	return &content{"Run on " + b.Dataset, l.state, b}, nil
+	return &content{fmt.Sprintf("Run %s on %s", b.Name, b.Dataset), l.state, b}, nil
 }
 
 // spent writes ε of what was charged; empty if it is not known.

@@ -328,7 +328,7 @@ func TestPages(t *testing.T) {
 		{"/runs/" + s.keyIn("third") + "/verify", 200, []string{"only a finished run can be verified"}},
 		{"/compare?run=" + s.keyIn("first") + "&run=" + s.keyIn("second"), 200, []string{"<td>1</td><td>0.5</td>", "setting: momentum", "model: name", "<td>logistic</td>", "training time", "access that is not charged", `class="l1"`}},
 		{"/compare", 200, []string{"No run was chosen"}},
-		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "ε 3.5 of 5", "2 runs"}},
+		{"/datasets", 200, []string{"ε: 1.5 of 5 reserved", "ε 3.5 of 5", "2 charges"}},
 		{"/datasets/clinic", 200, []string{"together (ε 5, δ 0.0001)-differentially private", "ε 0.5, δ 0.00001</td><td class=\"num\" data-name=\"ε left after it\">3.5</td>", `/runs/` + s.keyIn("second"), "lifetime budget: ε = 5"}},
 		{"/datasets/none", 404, []string{"knows no dataset of this name"}},
 		{"/comparisons", 200, []string{">cmp<"}},

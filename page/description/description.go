@@ -70,7 +70,7 @@ func quantile(share float64) string {
 	if share == 0.5 {
 		return "median"
 	}
-	return chart.Number(100*share, 3) + " % below"
+	return chart.Number(100*share, 3) + " % of values below"
 }
 
 // value writes a value of a column.

@@ -68,10 +68,17 @@ def on_page_markdown(markdown, page, config, files):
     return "\n".join(lines)
 
 
+HEADING = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
+ROW = re.compile(r"<tr>\s*<td.*?</tr>", re.DOTALL)
+CELL = re.compile(r"<td(?=[ >])")
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 LAST = re.compile(r"<td[^>]*>((?:(?!</td>).)*)</td>\s*</tr>", re.DOTALL)
 COMMAND = re.compile(r"<code>([^<]{36,})</code>")
 BLOCK = re.compile(r'<div class="highlight">(<pre>.*?</pre>)</div>', re.DOTALL)
+
+
+def html_escape(text):
+    return text.replace('"', "&quot;")
 
 
 def length(html):
@@ -80,12 +87,20 @@ def length(html):
 
 
 def on_page_content(html, page, config, files):
-    """Marks for site.css: commands in tables, which may wrap; text in a last column, which needs a width; blocks of
-    sentences and not of columns, which wrap. In a table's code the source writes \\| for a bar."""
+    """Marks for site.css: commands in tables, which may wrap; text in a last column, which needs a width; the heading of
+    each cell, which stands before it where a phone shows a row as a card; blocks of sentences and not of columns, which
+    wrap. In a table's code the source writes \\| for a bar."""
+
+    def labelled(row, headings):
+        at = iter(headings)
+        return CELL.sub(lambda _: f'<td data-name="{next(at, "")}"', row)
 
     def table(match):
         text = COMMAND.sub(r'<code class="long">\1</code>', match[0].replace("\\|", "|"))
         last = "text" if any(length(cell) > 24 for cell in LAST.findall(text)) else "short"
+        headings = [html_escape(re.sub(r"<[^>]*>", "", h)) for h in HEADING.findall(text)]
+        if last == "text":
+            text = ROW.sub(lambda row: labelled(row[0], headings), text)
         return text.replace("<table>", f'<table data-last="{last}">', 1)
 
     def block(match):

@@ -80,7 +80,8 @@ type Run struct {
 	// of each step, in sensitivities; 0: it differs from step to step, or there is no noise
 	NoiseMultiplier float64 `json:"noise_multiplier" unit:"sensitivities"`
 	Shards          int     `json:"shards,omitempty" unit:"machines"` // that held the rows
-	HeldOut         float64 `json:"held_out,omitempty" unit:"1"`      // the share of the units that was not trained on, to score the model
+	// the share of the units that was not trained on, to score the model
+	HeldOut float64 `json:"held_out,omitempty" unit:"1"`
 
 	Warnings []string `json:"warnings"`
 

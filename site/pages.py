@@ -91,7 +91,7 @@ def on_page_content(html, page, config, files):
     each cell, which stands before it where a phone shows a row as a card; blocks of sentences and not of columns, which
     wrap. In a table's code the source writes \\| for a bar."""
 
-    def labelled(row, headings):
+    def named(row, headings):
         at = iter(headings)
         return CELL.sub(lambda _: f'<td data-name="{next(at, "")}"', row)
 
@@ -100,7 +100,7 @@ def on_page_content(html, page, config, files):
         last = "text" if any(length(cell) > 24 for cell in LAST.findall(text)) else "short"
         headings = [html_escape(re.sub(r"<[^>]*>", "", h)) for h in HEADING.findall(text)]
         if last == "text":
-            text = ROW.sub(lambda row: labelled(row[0], headings), text)
+            text = ROW.sub(lambda row: named(row[0], headings), text)
         return text.replace("<table>", f'<table data-last="{last}">', 1)
 
     def block(match):

@@ -61,14 +61,9 @@ func (s *Spec) CheckDelta(facts oracle.Public, whose string) (warning string, er
 }
 
 // Dropped returns the hook for data.Options that tells the owner how many rows of a table were dropped, and for which
-// columns. It refuses a table that lost more than one row in a hundred, unless the spec accepts that, and says when a
+// columns. It refuses a table that lost more than one row in a hundred, unless that is accepted, and says when a
 // table has no row although some are declared. All of it depends on the rows, so it is only for the owner's terminal,
 // in no exit code and no file (R11).
-func (s *Spec) Dropped(notice func(string)) func(string, *data.LoadStats) error {
-	return Dropped(notice, s.AcceptDropped)
-}
-
-// Dropped is the hook for a command that has no spec.
 func Dropped(notice func(string), accepted bool) func(string, *data.LoadStats) error {
 	return func(path string, stats *data.LoadStats) error {
 		text := droppedText(stats)

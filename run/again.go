@@ -37,7 +37,8 @@ func began(d *disk, j *Job) (bool, error) {
 	}
 	if none {
 		entries, err := d.FS.ReadDir(dir)
-		if errors.Is(err, os.ErrNotExist) || err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, j.foreign)) {
+		others := func(e os.DirEntry) bool { return foreign(j, e) }
+		if errors.Is(err, os.ErrNotExist) || err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, others)) {
 			return false, nil
 		}
 		unlock, err := d.lockDir(dir)
@@ -61,8 +62,8 @@ func began(d *disk, j *Job) (bool, error) {
 
 // foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a
 // dot.
-func (j *Job) foreign(e os.DirEntry) bool {
-	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && !j.mayBegin(e.Name())
+func foreign(j *Job, e os.DirEntry) bool {
+	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && !mayBegin(j, e.Name())
 }
 
 // clearRemains removes the files of a process that died before it wrote run.json. The caller holds the lock, whose file

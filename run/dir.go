@@ -25,7 +25,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 		if entries, err := s.disk().FS.ReadDir(dir); err != nil {
 			return fail("%v", err)
 		} else if slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-			return e.Name() == lockFile || !s.Job.mayBegin(e.Name())
+			return e.Name() == lockFile || !mayBegin(s.Job, e.Name())
 		}) {
 			return fail("%s exists and is not empty; give a new or an empty directory", dir)
 		}
@@ -65,7 +65,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 	}
 	// Another run may have begun and ended here before this process got the lock.
 	if entries, err := s.disk().FS.ReadDir(dir); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !s.Job.mayBegin(e.Name())
+		return !mayBegin(s.Job, e.Name())
 	}) {
 		s.unlockDir()
 		return fail("%s is another run's; give a new or an empty directory", dir)
@@ -75,7 +75,7 @@ func (s *Session) makeDir() (undo func(), err error) {
 
 // mayBegin says whether a directory in which a run begins may have a file of that name: its lock, and what an owner of
 // a network keeps of its coming.
-func (j *Job) mayBegin(name string) bool {
+func mayBegin(j *Job, name string) bool {
 	return name == lockFile || name == runlog.PlaceFile && j.Sum != nil
 }
 

@@ -48,7 +48,8 @@ type walk struct {
 	last   method.Step
 }
 
-func (j *Job) walk(from *method.Checkpoint) *walk {
+// newWalk begins a walk at a state; nil is the beginning.
+func newWalk(j *Job, from *method.Checkpoint) *walk {
 	w := &walk{job: j, from: from, mean: j.Spec.Output.Averager(method.MaxSteps(j.Method), j.Facts.Dim)}
 	if m, ok := j.Method.(method.Auto); ok && from == nil && j.Spec.Output == method.TailAverage {
 		w.factor = m.MarginFactor(j.Facts, j.Objective)
@@ -108,14 +109,14 @@ func (w *walk) fallback() string {
 }
 
 // walkFrom returns a walk from a state of a run log; nil is the beginning.
-func (j *Job) walkFrom(rec *runlog.Record, at *runlog.State) (*walk, error) {
+func walkFrom(j *Job, rec *runlog.Record, at *runlog.State) (*walk, error) {
 	if at == nil {
-		return j.walk(nil), nil
+		return newWalk(j, nil), nil
 	}
 	if err := rec.Load(at); err != nil {
 		return nil, err
 	}
-	w := j.walk(&method.Checkpoint{T: at.Step})
+	w := newWalk(j, &method.Checkpoint{T: at.Step})
 	if err := json.Unmarshal(at.Fold, &w.mean.AveragerState); err != nil {
 		return nil, fmt.Errorf("the state after step %d: %w", at.Step, err)
 	}
@@ -204,8 +205,8 @@ func (w *walk) fold(ctx context.Context, o oracle.Oracle, see func(method.Step) 
 	return e, err
 }
 
-// result is what run.json says of a run that ended so, after so many charges.
-func (j *Job) result(e ending, charged int) (r *runlog.Result, err error) {
+// resultOf is what run.json says of a run that ended so, after so many charges.
+func resultOf(j *Job, e ending, charged int) (r *runlog.Result, err error) {
 	r = &runlog.Result{Steps: e.steps, Charged: charged, Outcome: e.outcome, Fallback: e.class, Lines: e.choice.Lines}
 	if e.claim != nil {
 		c := runlog.Claim(*e.claim)
@@ -228,17 +229,17 @@ func given(r, of *runlog.Result) {
 		of.LabCounts, of.TrainLoss, of.SinceResumed
 }
 
-// file is the model file of a run that ended so.
-func (j *Job) file(e ending, g Guarantee) (*model.File, error) {
-	e.w = j.narrow(e)
-	return j.fileOf(e, g)
+// modelFile is the model file of a run that ended so.
+func modelFile(j *Job, e ending, g Guarantee) (*model.File, error) {
+	e.w = narrow(j, e)
+	return modelFileOf(j, e, g)
 }
 
 // narrow are the parameters of an ending without those of features that rows do not have, as the model file has them.
-func (j *Job) narrow(e ending) []float64 { return j.Facts.Narrow(e.w, e.choice) }
+func narrow(j *Job, e ending) []float64 { return j.Facts.Narrow(e.w, e.choice) }
 
-// fileOf is the model file with parameters as it has them.
-func (j *Job) fileOf(e ending, g Guarantee) (*model.File, error) {
+// modelFileOf is the model file with parameters as it has them.
+func modelFileOf(j *Job, e ending, g Guarantee) (*model.File, error) {
 	with, err := j.chosen(e.choice)
 	if err != nil {
 		return nil, err

@@ -236,7 +236,7 @@ func readKey(dir string) ([]byte, error) {
 
 // divide divides the rows of a table into the part to train on and the part held out, by the key in a run directory,
 // and closes the table.
-func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, err error) {
+func divide(j *Job, table *data.Table, dir string) (train, held *data.Table, err error) {
 	key, err := readKey(dir)
 	if err != nil {
 		return nil, nil, err
@@ -271,7 +271,7 @@ func (j *Job) divide(table *data.Table, dir string) (train, held *data.Table, er
 // holdOut divides the rows of a run that holds some out.
 func (s *Session) holdOut() (err error) {
 	if s.Job.Held != nil {
-		s.rows, s.held, err = s.Job.divide(s.rows, s.Dir)
+		s.rows, s.held, err = divide(s.Job, s.rows, s.Dir)
 	}
 	return err
 }
@@ -285,7 +285,7 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 	}
 	account.AllowGaps(meter) // the method may have stopped early
 	j := s.Job
-	file, err := j.file(end, GuaranteeOf(s.Info))
+	file, err := modelFile(j, end, GuaranteeOf(s.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 	if err != nil {
 		return nil, err
 	}
-	held, facts, err := j.encoded(ctx, s.held, end.choice)
+	held, facts, err := encoded(ctx, j, s.held, end.choice)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +309,7 @@ func (s *Session) score(ctx context.Context, end ending, known history, meter ac
 }
 
 // encoded are rows that the job's model was not trained on, encoded as its run chose, and their facts.
-func (j *Job) encoded(ctx context.Context, t *data.Table, c oracle.Choice) (*data.Table, oracle.Public, error) {
+func encoded(ctx context.Context, j *Job, t *data.Table, c oracle.Choice) (*data.Table, oracle.Public, error) {
 	with, err := j.chosen(c)
 	if err != nil || with == j {
 		return t, j.Facts, err

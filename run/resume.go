@@ -263,7 +263,7 @@ func (s *Session) askedFor(ctx context.Context) error {
 	o, done := known.oracle(job, nil, nil, nil)
 	defer done()
 	file := filepath.Join(s.Dir, runlog.EventsFile)
-	switch _, err := job.walk(nil).fold(ctx, o, nil); {
+	switch _, err := newWalk(job, nil).fold(ctx, o, nil); {
 	case err == nil, errors.Is(err, replay.ErrEnd):
 	case ctx.Err() != nil:
 		return ctx.Err()

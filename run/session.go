@@ -156,7 +156,7 @@ func (s *Session) fold(ctx context.Context, known history, meter account.Meter,
 		}
 	}
 	at := known.Newest()
-	walk, err := s.Job.walkFrom(known.Record, at)
+	walk, err := walkFrom(s.Job, known.Record, at)
 	if err != nil {
 		return end, inputError("", "%s: %v", s.Dir, err)
 	}
@@ -241,7 +241,7 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 	if err != nil {
 		return nil, err
 	}
-	r, err := j.result(end, log.Charged())
+	r, err := resultOf(j, end, log.Charged())
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 	if !end.finite() {
 		return log, errors.Join(s.settle(ctx, log), ErrDiverged)
 	}
-	file, err := j.file(end, GuaranteeOf(s.Info))
+	file, err := modelFile(j, end, GuaranteeOf(s.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 		if err != nil {
 			return nil, err
 		}
-		if s.test, _, err = j.encoded(ctx, s.test, end.choice); err != nil {
+		if s.test, _, err = encoded(ctx, j, s.test, end.choice); err != nil {
 			return nil, err
 		}
 		w := file.Weights()

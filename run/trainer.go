@@ -40,8 +40,8 @@ func (t *Trainer) Open() (*private.Oracle, error) {
 }
 
 // Train runs the job's method from its beginning over o and returns the output and the last step.
-func (j *Job) Train(ctx context.Context, o oracle.Oracle) (w []float64, last method.Step, err error) {
-	walk := j.walk(nil)
+func Train(ctx context.Context, j *Job, o oracle.Oracle) (w []float64, last method.Step, err error) {
+	walk := newWalk(j, nil)
 	end, err := walk.fold(ctx, o, nil)
 	return end.w, walk.last, err
 }
@@ -55,7 +55,7 @@ func (t *Trainer) Train(ctx context.Context,
 		if through != nil {
 			asked = through(o)
 		}
-		w, last, err = t.Job.Train(ctx, asked)
+		w, last, err = Train(ctx, t.Job, asked)
 		return err
 	})
 	return w, last, err
@@ -64,12 +64,12 @@ func (t *Trainer) Train(ctx context.Context,
 // Model trains, and returns the model file of the output with that guarantee.
 func (t *Trainer) Model(ctx context.Context, g Guarantee) (file *model.File, err error) {
 	err = t.over(func(o *private.Oracle) error {
-		end, err := t.Job.walk(nil).fold(ctx, o, nil)
+		end, err := newWalk(t.Job, nil).fold(ctx, o, nil)
 		if err == nil && !end.finite() {
 			err = ErrDiverged
 		}
 		if err == nil {
-			file, err = t.Job.file(end, g)
+			file, err = modelFile(t.Job, end, g)
 		}
 		return err
 	})

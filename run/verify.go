@@ -258,7 +258,7 @@ func (v *Verification) replay(ctx context.Context) error {
 		return err
 	}
 	oldest, newest := v.Record.Oldest(), v.Record.Newest()
-	walk, err := v.Job.walkFrom(v.Record, oldest)
+	walk, err := walkFrom(v.Job, v.Record, oldest)
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}
@@ -301,7 +301,7 @@ func (v *Verification) replay(ctx context.Context) error {
 		v.Say("replay", all && !end.finite(),
 			"%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, end.steps)
 	} else {
-		worst := max(apart(v.Job.narrow(end), file.W), apart([]float64{end.margins.offset}, []float64{file.Offset}))
+		worst := max(apart(narrow(v.Job, end), file.W), apart([]float64{end.margins.offset}, []float64{file.Offset}))
 		v.Say("replay", all && v.near(worst),
 			"%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, end.steps, len(file.W), runlog.ModelFile, worst)
@@ -352,7 +352,7 @@ func (v *Verification) promise(file *model.File, end ending) {
 		claims.GDP = nil
 	}
 	end.w = file.W
-	want, fileErr := v.Job.fileOf(end, claims)
+	want, fileErr := modelFileOf(v.Job, end, claims)
 	if err = errors.Join(err, fileErr); err == nil {
 		want.Created, want.Lab = file.Created, i.Lab
 	}
@@ -468,7 +468,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (record.Find
 	}
 	defer table.Close()
 	if job.Held != nil {
-		if table, _, err = job.divide(table, dir); err != nil {
+		if table, _, err = divide(job, table, dir); err != nil {
 			return record.Finding{}, err
 		}
 	}

@@ -173,7 +173,7 @@ func (v *Verification) wrote(end ending) error {
 	if was == nil {
 		return v.written(want)
 	}
-	r, err := v.Job.result(end, v.Record.Charged())
+	r, err := resultOf(v.Job, end, v.Record.Charged())
 	if err != nil {
 		return &InputError{v.Dir, err}
 	}

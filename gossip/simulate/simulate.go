@@ -321,7 +321,7 @@ func (p *Plan) open(ctx context.Context, why string, void bool,
 		return nil, err
 	}
 	defer gate.Close()
-	gate.Void, gate.Why, gate.Dropped = void, why, p.Spec.Dropped(notice)
+	gate.Void, gate.Why, gate.Dropped = void, why, run.Dropped(notice, p.Spec.AcceptDropped)
 	files := p.Network.Files
 	if len(files) == 0 {
 		files = []string{p.Spec.Data}

@@ -271,7 +271,7 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 		return err
 	}
 	defer gate.Close()
-	gate.Dropped = w.Spec.Dropped(w.Warn)
+	gate.Dropped = run.Dropped(w.Warn, w.Spec.AcceptDropped)
 	opened, err := gate.OpenShard(ctx, request, w.schema, w.Spec.Data,
 		data.Options{Labels: w.Spec.Labels, KeepBad: w.job.Facts.Adjacency == privacy.ReplaceOne,
 			IDKey: w.Key.Secret.IDKey()})

@@ -265,7 +265,7 @@ func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice fu
 		return err
 	}
 	defer gate.Close()
-	gate.Dropped = t.spec.Dropped(notice)
+	gate.Dropped = run.Dropped(notice, t.spec.AcceptDropped)
 	gate.Void, gate.Why = void, "comparison of methods by `sotto compare`"
 	opt := data.Options{Labels: t.spec.Labels, KeepBad: t.adjacency == privacy.ReplaceOne}
 	if opt.KeepBad && len(t.files) == 1 {

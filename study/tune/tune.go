@@ -307,7 +307,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		return nil, err
 	}
 	defer gate.Close()
-	gate.Dropped = first.Spec.Dropped(notice)
+	gate.Dropped = run.Dropped(notice, first.Spec.AcceptDropped)
 	opened, err := gate.Open(ctx, access.Train, first.Schema, first.Spec.Data, first.RowOptions())
 	if err != nil {
 		return nil, err
@@ -479,7 +479,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
 		return made, 0, err
 	}
 	defer o.Close()
-	if made.w, _, err = job.Train(ctx, o); err != nil {
+	if made.w, _, err = run.Train(ctx, job, o); err != nil {
 		return made, 0, err
 	}
 	if !run.Finite(made.w...) {

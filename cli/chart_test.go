@@ -22,8 +22,8 @@ import (
 
 const deployDir = "../deploy"
 
-// A job is what is used of an object of the rendered chart.
-type job struct {
+// A batchJob is what is used of an object of the rendered chart.
+type batchJob struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -43,7 +43,7 @@ func jobs(t *testing.T, file string) (coordinator, worker []string) {
 		t.Fatal(err)
 	}
 	for d := yaml.NewDecoder(bytes.NewReader(b)); ; {
-		var j job
+		var j batchJob
 		if err := d.Decode(&j); err == io.EOF {
 			return coordinator, worker
 		} else if err != nil {

@@ -10,14 +10,15 @@ import (
 
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/study/compare"
 )
 
 func compareCommand() *cobra.Command {
 	var o compare.Options
 	var methods, epsilons []string
-	var flags run.Comparison
+	var flags job.Comparison
 	var out string
 	var jobs int
 	var void, quiet bool
@@ -42,7 +43,7 @@ A comparison is an access to the rows without protection. For a dataset with a g
 				return usageError("give a spec file, or --data, --schema, --model, --delta and --adjacency; `sotto compare --help` shows both")
 			}
 			var err error
-			if o.Varied, err = run.LoadComparison(o.File); err != nil {
+			if o.Varied, err = job.LoadComparison(o.File); err != nil {
 				return err
 			}
 			if o.Flags, err = overridesOf(f, "out"); err != nil {
@@ -52,7 +53,7 @@ A comparison is an access to the rows without protection. For a dataset with a g
 				o.Varied.Methods = nil
 				for _, m := range methods {
 					o.Varied.Methods = append(o.Varied.Methods,
-						run.Settings{{Path: "name", Value: fmt.Sprintf("%q", m), From: "--methods"}})
+						job.Settings{{Path: "name", Value: fmt.Sprintf("%q", m), From: "--methods"}})
 				}
 			}
 			if f.Changed("epsilon") {
@@ -113,7 +114,7 @@ func runCompare(c *cobra.Command, o compare.Options, out string, jobs int, void,
 	if err != nil {
 		return err
 	}
-	store, err := p.Open(out, run.Version())
+	store, err := p.Open(out, runlog.Version())
 	if err != nil {
 		return err
 	}

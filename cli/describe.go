@@ -9,7 +9,6 @@ import (
 
 	"github.com/sottodp/sotto/page/description"
 	"github.com/sottodp/sotto/privacy/account"
-	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/describe"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -50,7 +49,7 @@ of type ignore are not counted.`,
 			if o.Pairs, err = pairsOf(pairs); err != nil {
 				return err
 			}
-			o.Data, o.AcceptDropped, o.Version, o.Notice = args[0], *accept, run.Version(), warner(c)
+			o.Data, o.AcceptDropped, o.Version, o.Notice = args[0], *accept, runlog.Version(), warner(c)
 			e, dir, err := describe.Run(c.Context(), o)
 			if unsupported := (*account.UnsupportedError)(nil); errors.As(err, &unsupported) {
 				return usageError("%v", err)

@@ -177,7 +177,7 @@ func inputOf(err error) error {
 
 // program describes this program, for a disclosure that it makes or checks.
 func program() disclosure.Made {
-	b := run.ThisBuild()
+	b := runlog.ThisBuild()
 	m := disclosure.Made{At: time.Now().UTC().Format(time.RFC3339), Version: b.Version, Commit: b.Commit, Go: b.Go,
 		Platform: b.Platform, Kernels: b.Kernels, Binary: runlog.Binary()}
 	return m

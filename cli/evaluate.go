@@ -54,7 +54,7 @@ no protection; --void records the access and ends the guarantee of the dataset.`
 				if c.Flags().Changed("delta") {
 					private.Delta = &delta
 				}
-				private.Labels, private.Ledger, private.Version = labelsPath, ledgerPath, run.Version()
+				private.Labels, private.Ledger, private.Version = labelsPath, ledgerPath, runlog.Version()
 				private.AcceptDropped, private.Notice = *accept, warner(c)
 				e, dir, err := m.EvaluatePrivately(c.Context(), dataPath, private)
 				if err != nil {

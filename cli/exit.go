@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // Exit codes.
@@ -55,7 +56,7 @@ var failures = []failure{
 	{"budget-exhausted", exitBudget, is(privacy.ErrExhausted)},
 
 	{"dropped-rows", exitInput, is(run.ErrDroppedRows)},
-	{"delta-too-large", exitInput, is(run.ErrLargeDelta)},
+	{"delta-too-large", exitInput, is(job.ErrLargeDelta)},
 	{"not-a-ledger", exitInput, is(ledger.ErrNotLedger)},
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/page"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/run/size"
 )
@@ -243,7 +244,7 @@ func (f *fitFlags) run(c *cobra.Command, args []string) error {
 func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err error) {
 	bar := newProgress(c.ErrOrStderr(), f.quiet || f.asJSON)
 	warn := warner(c)
-	env := run.Env{Version: run.Version(), Progress: bar.watch(), Notice: warn}
+	env := run.Env{Version: runlog.Version(), Progress: bar.watch(), Notice: warn}
 	f.workers.quiet, f.workers.owner = f.quiet, &f.owner
 	over := false // what workers are for
 	defer func() { f.workers.close(over) }()
@@ -335,22 +336,22 @@ func (f *fitFlags) prepare(c *cobra.Command, args []string, env *run.Env, warn f
 			spec.Hats = new(int) // the workers encode, and know nothing of the method that would choose
 		}
 	}
-	job, err := run.Prepare(spec)
+	j, err := run.Prepare(spec)
 	if err != nil {
 		return nil, err
 	}
 	if !f.asJSON { // the JSON object holds them
-		for _, w := range job.Warnings {
+		for _, w := range j.Warnings {
 			warn(w)
 		}
 	}
 	if f.workers.address != "" {
-		if err := job.Allows(run.OnWorkers); err != nil {
+		if err := j.Allows(job.OnWorkers); err != nil {
 			return nil, err
 		}
 	}
 	if f.again {
-		begun, err := run.Began(job)
+		begun, err := run.Began(j)
 		if err != nil {
 			return nil, err
 		}
@@ -362,7 +363,7 @@ func (f *fitFlags) prepare(c *cobra.Command, args []string, env *run.Env, warn f
 			}
 		}
 	}
-	return job, nil
+	return j, nil
 }
 
 // serveFit serves the schedule of a run and, of a coordinator, which shards are there.

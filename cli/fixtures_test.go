@@ -143,7 +143,7 @@ func (f *fixture) must(args ...string) string {
 // plain leaves out of a text what depends on machine and build.
 func (f *fixture) plain(text string) string {
 	text = strings.ReplaceAll(text, f.dir, "@DIR@")
-	if v := run.Version(); v != "(devel)" {
+	if v := runlog.Version(); v != "(devel)" {
 		text = strings.ReplaceAll(text, v, "(devel)")
 	}
 	return text
@@ -345,7 +345,7 @@ func (f *fixture) dashboard() {
 	if len(f.records) == 0 {
 		return
 	}
-	s, err := web.New(web.Options{Dirs: []string{f.dir}, Version: run.Version()})
+	s, err := web.New(web.Options{Dirs: []string{f.dir}, Version: runlog.Version()})
 	if err != nil {
 		f.Fatal(err)
 	}

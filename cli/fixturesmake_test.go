@@ -242,7 +242,7 @@ func (m maker) embedded(ctx context.Context, args []string, every int, crash fun
 	if every > 0 {
 		job.StateEvery = every
 	}
-	_, _, err = run.Fit(ctx, job, run.Env{Version: run.Version(), Report: page.Write, Crash: crash})
+	_, _, err = run.Fit(ctx, job, run.Env{Version: runlog.Version(), Report: page.Write, Crash: crash})
 	return err
 }
 

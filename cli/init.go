@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -250,7 +251,7 @@ is public and must be the schema's. The dataset keeps its relation for all runs.
 	if w.budget.Adjacency, err = privacy.ParseAdjacency(name); err != nil {
 		return err
 	}
-	usual := run.UsualModel(w.schema)
+	usual := job.UsualModel(w.schema)
 	if b := w.schema.LabelBounds(); b != nil && b.Min >= 0 {
 		w.say("\nA count is a whole number from 0 up, as of visits or events: poisson keeps its predictions above 0.")
 		answer, err := w.choose("is the label a count: yes or no", "no", "yes", "no")

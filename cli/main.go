@@ -21,6 +21,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	_ "github.com/sottodp/sotto/postgres" // for --ledger and --data
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/s3"
 )
 
@@ -64,7 +65,7 @@ or with:     sotto fit examples/clinic/sotto.yaml
 Exit codes: 0 done; 1 the machine failed (disk, network); 2 wrong input, nothing
 changed; 3 the privacy budget does not allow it, nothing released; 130 stopped by
 the user, can be resumed.`,
-		Version:       run.Version(),
+		Version:       runlog.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

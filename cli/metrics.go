@@ -57,7 +57,7 @@ func (m *meters) begin(command string, states ...string) error {
 		return usageError("--metrics-timings: found without --metrics; give both")
 	}
 	m.set = metrics.NewSet()
-	m.fixed(fmt.Sprintf("sotto_info{command=%q,version=%q}", command, run.Version()), 1)
+	m.fixed(fmt.Sprintf("sotto_info{command=%q,version=%q}", command, runlog.Version()), 1)
 	for i, name := range states {
 		m.gauge(fmt.Sprintf("sotto_state{state=%q}", name), func() float64 {
 			if int(m.state.Load()) == i {

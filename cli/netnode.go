@@ -10,7 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/party"
 	"github.com/sottodp/sotto/page"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // ownerFlags declares the fields of a spec that an owner may set; the owners agree on the others.
@@ -55,7 +55,7 @@ the owners have compared (sotto net fingerprint); where owners add up masked sum
 			if o.Plan.Flags, err = overridesOf(c.Flags(), "data"); err != nil { // the owners agree on the rest
 				return err
 			}
-			o.Spec, o.Version, o.Crash, o.Report = args[0], run.Version(), crashAt, page.Write
+			o.Spec, o.Version, o.Crash, o.Report = args[0], runlog.Version(), crashAt, page.Write
 			w := c.ErrOrStderr()
 			if !quiet {
 				unit := ""

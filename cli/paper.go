@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/paper/p2"
 	"github.com/sottodp/sotto/paper/p3"
 	"github.com/sottodp/sotto/paper/p4"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 var experiments = []paper.Experiment{p0.Experiment, p1.Experiment, p2.Experiment, p3.Experiment, p4.Experiment}
@@ -33,7 +33,7 @@ func paperCommand() *cobra.Command {
 }
 
 func experimentCommand(e paper.Experiment) *cobra.Command {
-	l := paper.Lab{Version: run.Version()}
+	l := paper.Lab{Version: runlog.Version()}
 	c := &cobra.Command{
 		Use: e.Name, Short: e.Short, Long: e.Long, Example: e.Example,
 		Args: args(cobra.NoArgs),
@@ -119,7 +119,7 @@ minutes; --full takes half a day.`,
 			}
 			size := map[bool]string{true: "full", false: "small"}[full]
 			return allPapers(c, experiments, paper.Lab{Full: full, Data: data, Dir: cmp.Or(dir, "papers-"+size),
-				Version: run.Version()})
+				Version: runlog.Version()})
 		},
 	}
 	c.Flags().Bool("small", false, "the small size of each (the default)")

@@ -85,7 +85,7 @@ func recordOf(ctx context.Context, dir, where string) (*record.Record, error) {
 		how = "verified against its log when this page was made"
 		found, err := run.Verify(ctx, dir, nil)
 		switch {
-		case errors.Is(err, run.ErrOtherBuild):
+		case errors.Is(err, runlog.ErrOtherBuild):
 			return nil, err // this build cannot verify it
 		case err != nil: // the files contradict each other
 			broken = append(broken, record.Finding{What: "the record", Detail: err.Error()})

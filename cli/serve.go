@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/web"
 )
 
@@ -39,7 +39,7 @@ browser; Ctrl-C stops it.`,
 					return usageError("there is neither a directory %s here; name one that holds runs", strings.Join(usual, " nor "))
 				}
 			}
-			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: run.Version()})
+			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: runlog.Version()})
 			if err != nil {
 				return usageError("%v", err)
 			}

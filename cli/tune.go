@@ -5,7 +5,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/page"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/study/tune"
 )
 
@@ -41,7 +41,7 @@ on the training rows.`,
 			if err := newfile.EmptyDir(out); err != nil {
 				return err
 			}
-			r, err := p.RunIn(c.Context(), out, run.Version(), page.Write, warner(c))
+			r, err := p.RunIn(c.Context(), out, runlog.Version(), page.Write, warner(c))
 			if err != nil || quiet && !asJSON {
 				return err
 			}

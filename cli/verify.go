@@ -163,7 +163,7 @@ func reportOf(dir string) []record.Finding {
 		f.Skipped, f.Detail = true, fmt.Sprintf("not checked: %v", err)
 	case same:
 		f.Detail = "this program makes the same page from the other files; what it says of the dataset's whole life only the ledger gives"
-	case run.SameBuild(info):
+	case runlog.SameBuild(info):
 		f.Holds, f.Detail = false, "it was changed: this program, which made the run, makes another page from the other files"
 	default:
 		f.Skipped, f.Detail = true,

@@ -47,6 +47,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -489,11 +490,11 @@ func TestFormatsHaveSections(t *testing.T) {
 	}
 }
 
-// TestSpecPage compares the fields that the code accepts with run.Fields and schema.Fields, of which TestFields makes the tables of
+// TestSpecPage compares the fields that the code accepts with job.Fields and schema.Fields, of which TestFields makes the tables of
 // docs/reference/spec.md, and with the tables of other pages.
 func TestSpecPage(t *testing.T) {
 	blocks := map[string]config.Block{}
-	for _, b := range slices.Concat(run.Fields(), schema.Fields()) {
+	for _, b := range slices.Concat(job.Fields(), schema.Fields()) {
 		blocks[b.Title] = b
 	}
 	names := func(title string) (all []string) {
@@ -532,7 +533,7 @@ func TestSpecPage(t *testing.T) {
 	}
 	compare(t, "block disclosure", of("how-to/disclosure.md", "## Block `disclosure`"), fields(runlog.Statements{}))
 	compare(t, "block network", of("how-to/network.md", "## The block `network` of a spec"), fields(netplan.Network{}))
-	compare(t, "block compare", of("how-to/compare.md", "## The block `compare` of a spec"), fields(run.Comparison{}))
+	compare(t, "block compare", of("how-to/compare.md", "## The block `compare` of a spec"), fields(job.Comparison{}))
 
 	// The schema's reader says which fields it knows when it meets another one.
 	sources := map[string]string{
@@ -710,7 +711,7 @@ func TestArchitecturePage(t *testing.T) {
 	if listed != len(row) {
 		t.Errorf("the table names %d packages, the code has %d of them", len(row), listed)
 	}
-	for _, f := range [][2]string{{"run/fold.go", "func (w *walk) fold("}, {"access/decide.go", "func Decide("}, {"run/allows.go", "func (j *Job) Allows("}} {
+	for _, f := range [][2]string{{"run/fold.go", "func (w *walk) fold("}, {"access/decide.go", "func Decide("}, {"run/job/allows.go", "func (j *Job) Allows("}} {
 		if !strings.Contains(read(t, filepath.Join(root, f[0])), f[1]) {
 			t.Errorf("the page speaks of %q in %s", f[1], f[0])
 		}

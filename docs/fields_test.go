@@ -18,7 +18,7 @@ import (
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -63,7 +63,7 @@ var crossingTable = regexp.MustCompile(`(?m)^\| where \| field \| beside, or the
 // withCrossings is the table of what does not go together.
 func withCrossings() string {
 	text := "| where | field | beside, or the value | why |\n|---|---|---|---|\n"
-	for _, c := range run.Crossings() {
+	for _, c := range job.Crossings() {
 		where := "everywhere"
 		for i, in := range c.In {
 			if where = strings.TrimPrefix(where, "everywhere"); i > 0 {
@@ -76,10 +76,10 @@ func withCrossings() string {
 	return text
 }
 
-// TestFields: the tables of docs/reference/spec.md and the JSON schemas beside it are what run.Fields and schema.Fields say.
+// TestFields: the tables of docs/reference/spec.md and the JSON schemas beside it are what job.Fields and schema.Fields say.
 func TestFields(t *testing.T) {
 	page := read(t, specPage)
-	for _, b := range slices.Concat(run.Fields(), schema.Fields()) {
+	for _, b := range slices.Concat(job.Fields(), schema.Fields()) {
 		page = withTable(t, page, b)
 	}
 	page = crossingTable.ReplaceAllStringFunc(page, func(string) string { return withCrossings() })
@@ -189,7 +189,7 @@ func head(s jsonSchema, title string) jsonSchema {
 
 // specSchema requires nothing: flags may give what a file leaves out.
 func specSchema() jsonSchema {
-	blocks := blocksOf(run.Fields())
+	blocks := blocksOf(job.Fields())
 	var methods []string
 	var each []jsonSchema
 	for _, e := range method.Registry() {

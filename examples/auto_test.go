@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/study/compare"
 )
 
@@ -37,7 +38,7 @@ func TestAutoSplits(t *testing.T) {
 				{Path: "privacy.delta", Value: bar.delta, From: "test"},
 				{Path: "privacy.adjacency", Value: "replace-one", From: "test"},
 			},
-			Varied: run.Comparison{Epsilon: []string{"0.1"}, Seeds: 10, Split: 0.8, Rows: bar.rows},
+			Varied: job.Comparison{Epsilon: []string{"0.1"}, Seeds: 10, Split: 0.8, Rows: bar.rows},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/study/compare"
 )
 
@@ -64,7 +65,7 @@ func TestAutoCentersRows(t *testing.T) {
 	}
 	median := func(over ...run.Override) float64 {
 		p, err := compare.New(compare.Options{File: filepath.Join(dir, "spec.yaml"), Data: []string{filepath.Join(dir, "covtype.csv")},
-			Flags: over, Varied: run.Comparison{Epsilon: []string{"0.1"}, Seeds: 5, Split: 0.8, Rows: 15000}})
+			Flags: over, Varied: job.Comparison{Epsilon: []string{"0.1"}, Seeds: 5, Split: 0.8, Rows: 15000}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/score"
 )
 
 var (
@@ -83,7 +84,7 @@ func BenchmarkCorrelatedNoise(b *testing.B) {
 				for b.Loop() {
 					average, last := c.train(b, job, tables[0], uint64(seed+1))
 					score := func(w []float64) float64 {
-						return *run.Score(job.Model, w, tables[1], schema.Label().Classes, nil).Accuracy
+						return *score.Exact(job.Model, w, tables[1], schema.Label().Classes, nil).Accuracy
 					}
 					b.ReportMetric(score(average), "tail-average")
 					b.ReportMetric(score(last), "last")

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // TestAdultHoldout: the private figures of Adult's holdout at ε = 1 beside the exact ones of the same rows. An interval is for 95 %
@@ -105,5 +106,5 @@ func heldOut(t *testing.T, spec, table string, seed int, over ...run.Override) (
 	}
 	held := data.HeldOut(rows, key, info.Holdout.Share)
 	part := data.Subset([]*data.Table{rows}, func(record int) bool { return held[record] })
-	return info, run.Score(trained.Model, trained.File.Weights(), part, job.Schema.ClassNames(), nil)
+	return info, score.Exact(trained.Model, trained.File.Weights(), part, job.Schema.ClassNames(), nil)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // An adult is the Adult table with rows held to one norm, read once.
@@ -126,7 +127,7 @@ func (a adult) fit(t *testing.T, methodName string, epsilon, delta float64, seed
 		}
 		out.steps = st.T
 	}
-	out.accuracy = *run.Score(job.Model, fold.W(), a.test, []string{"<=50K", ">50K"}, nil).Accuracy
+	out.accuracy = *score.Exact(job.Model, fold.W(), a.test, []string{"<=50K", ">50K"}, nil).Accuracy
 	out.objective = a.loss(job.Model, fold.W())
 	return out
 }

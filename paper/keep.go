@@ -18,6 +18,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // keptFile has what it takes to continue an experiment: what it is, its datasets, and the results of its jobs as they
@@ -71,7 +72,7 @@ type keeperKey struct{}
 
 // keep begins a piece of an experiment; it continues the one in l.Dir. It changes nothing on disk.
 func keep(e Experiment, l *Lab) (*keeper, error) {
-	b := run.ThisBuild()
+	b := runlog.ThisBuild()
 	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: Processor(), files: map[string]string{},
 		results: map[string][]byte{},
 		id:      identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // recordFile has the Record of a run.
@@ -24,7 +24,7 @@ type Record struct {
 	Paper     string            `json:"paper"`
 	Full      bool              `json:"full"`
 	Settings  string            `json:"settings"`
-	Build     run.Build         `json:"build"`
+	Build     runlog.Build      `json:"build"`
 	Seeds     string            `json:"seeds"`
 	Data      map[string]string `json:"data,omitempty"` // SHA-256 of the files that were read
 	Pieces    []Piece           `json:"pieces"`         // more than one if the run was continued
@@ -78,7 +78,7 @@ func Load() string {
 
 // record is the record of what was found.
 func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
-	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: run.ThisBuild(), Seeds: e.Seeds,
+	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: runlog.ThisBuild(), Seeds: e.Seeds,
 		Data: k.files, Pieces: k.pieces, Claims: r.Claims}
 	for _, p := range k.pieces {
 		rec.Wall, rec.Processor = rec.Wall+p.Wall, rec.Processor+p.Busy

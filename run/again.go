@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/readfile"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -22,7 +23,7 @@ func Began(j *Job) (bool, error) { return began(&machine, j) }
 func began(d *disk, j *Job) (bool, error) {
 	dir := j.Spec.Out
 	if dir == "" {
-		return false, j.Spec.missing("out", "the run directory, which the next process must find; or --out DIR")
+		return false, j.Spec.Missing("out", "the run directory, which the next process must find; or --out DIR")
 	}
 	missing := func() (bool, error) {
 		_, err := d.FS.Stat(filepath.Join(dir, runlog.InfoFile))
@@ -43,7 +44,7 @@ func began(d *disk, j *Job) (bool, error) {
 		}
 		unlock, err := d.lockDir(dir)
 		if err != nil {
-			return false, &InputError{"", err}
+			return false, &InputError{Err: err}
 		}
 		defer unlock()
 		if none, err = missing(); err != nil { // again: now nobody else writes it
@@ -55,7 +56,7 @@ func began(d *disk, j *Job) (bool, error) {
 	}
 	info, err := d.ReadInfo(dir)
 	if err != nil {
-		return false, &InputError{"", err}
+		return false, &InputError{Err: err}
 	}
 	return true, sameRun(j, info)
 }
@@ -82,7 +83,7 @@ func clearRemains(d *disk, dir string) error {
 
 // sameRun refuses a job whose run is not that of info: another budget, method, model or schema.
 func sameRun(j *Job, info *runlog.Info) error {
-	now, err := NewInfo(j, info.Version)
+	now, err := job.NewInfo(j, info.Version)
 	if err != nil {
 		return err
 	}

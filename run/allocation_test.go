@@ -11,6 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -142,8 +143,8 @@ func TestVerifyAllocation(t *testing.T) {
 func TestAllocationRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	job, out := begin(t, dir, "seeded", "lab: true\nseed: 5\n"+allocation)
-	if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+	j, out := begin(t, dir, "seeded", "lab: true\nseed: 5\n"+allocation)
+	if _, _, err := Fit(t.Context(), j, Env{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := runlog.ReadInfo(out)
@@ -158,7 +159,7 @@ func TestAllocationRefused(t *testing.T) {
 	if _, err := Resume(t.Context(), out, Env{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "random allocation does not resume") {
 		t.Errorf("resumed: %v", err)
 	}
-	if err := job.Allows(OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.sampling: found allocation") {
+	if err := j.Allows(job.OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.sampling: found allocation") {
 		t.Errorf("shards: %v", err)
 	}
 	file, _ := clinicSpec(t, dir, "adam", strings.Replace(allocation, "sgd", "adam", 1))

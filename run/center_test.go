@@ -10,6 +10,7 @@ import (
 
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -91,9 +92,9 @@ func TestCenteredRun(t *testing.T) {
 // Shards take no center from their rows.
 func TestCenterOfShards(t *testing.T) {
 	t.Parallel()
-	job, _ := begin(t, t.TempDir(), "whole", "method: {name: auto, center: mean}")
+	j, _ := begin(t, t.TempDir(), "whole", "method: {name: auto, center: mean}")
 	var input *InputError
-	if err := job.Allows(OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.center: found mean; with --workers write none") {
+	if err := j.Allows(job.OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.center: found mean; with --workers write none") {
 		t.Errorf("centered rows on shards: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -181,7 +182,7 @@ func TestPlacesForPairs(t *testing.T) {
 		if !strings.Contains(c.text, "schema:") {
 			c.text += "schema: " + schema
 		}
-		spec, err := parseSpec("s.yaml", []byte(head+c.text), nil)
+		spec, err := job.ParseSpec("s.yaml", []byte(head+c.text), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // TestEncoding: method auto chooses the encoding of columns that name none, from public facts; everything that is not
@@ -51,7 +52,7 @@ func TestEncoding(t *testing.T) {
 		{few, "", 0, "no bumps: with 5 waves"},
 		{line, "", 0, ""},
 	} {
-		spec, err := parseSpec("spec.yaml", []byte("schema: "+c.schema+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\naccept_delta: true\n"+c.spec), nil)
+		spec, err := job.ParseSpec("spec.yaml", []byte("schema: "+c.schema+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\naccept_delta: true\n"+c.spec), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestEncoding(t *testing.T) {
 		"schema: " + free + "\nhats: false": `hats: found "false"`,
 		"schema: " + line + "\nhats: 8":     "hats: found 8; write none, as every numeric column",
 	} {
-		spec, err := parseSpec("spec.yaml", []byte(text+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"), nil)
+		spec, err := job.ParseSpec("spec.yaml", []byte(text+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"), nil)
 		if err == nil {
 			_, err = Prepare(spec)
 		}
@@ -138,16 +139,16 @@ func TestColumns(t *testing.T) {
 	}
 	set := func(path, value string) Override { return Override{Path: path, Value: value, From: "test"} }
 	over := []Override{set("data", table), set("schema", file), set("privacy.epsilon", "0.1")}
-	job := fitAndVerify(t, "auto", append(over, set("columns", "auto")))
-	chosen, _ := job.Method.(method.Auto)
-	if chosen.Columns < 2 || chosen.Columns > 40 || job.Schema.Predictors() != chosen.Columns || job.Facts.Dim != chosen.Columns+1 {
-		t.Errorf("auto uses %d columns, d = %d", chosen.Columns, job.Facts.Dim)
+	j := fitAndVerify(t, "auto", append(over, set("columns", "auto")))
+	chosen, _ := j.Method.(method.Auto)
+	if chosen.Columns < 2 || chosen.Columns > 40 || j.Schema.Predictors() != chosen.Columns || j.Facts.Dim != chosen.Columns+1 {
+		t.Errorf("auto uses %d columns, d = %d", chosen.Columns, j.Facts.Dim)
 	}
-	if want := fmt.Sprintf("the first %d of 60", chosen.Columns); !strings.Contains(job.Columns, want) || !strings.Contains(strings.Join(job.Warnings, " "), want) {
-		t.Errorf("%s; warnings %q", job.Columns, job.Warnings)
+	if want := fmt.Sprintf("the first %d of 60", chosen.Columns); !strings.Contains(j.Columns, want) || !strings.Contains(strings.Join(j.Warnings, " "), want) {
+		t.Errorf("%s; warnings %q", j.Columns, j.Warnings)
 	}
-	if job = fitAndVerify(t, "sgd", append(over, set("columns", "3"))); job.Schema.Predictors() != 3 || job.Facts.Dim != 4 || job.Columns != "the first 3 of 60, as the spec says" {
-		t.Errorf("%d columns, d = %d: %s", job.Schema.Predictors(), job.Facts.Dim, job.Columns)
+	if j = fitAndVerify(t, "sgd", append(over, set("columns", "3"))); j.Schema.Predictors() != 3 || j.Facts.Dim != 4 || j.Columns != "the first 3 of 60, as the spec says" {
+		t.Errorf("%d columns, d = %d: %s", j.Schema.Predictors(), j.Facts.Dim, j.Columns)
 	}
 
 	packed := filepath.Join(dir, "t.sotto")
@@ -162,14 +163,14 @@ func TestColumns(t *testing.T) {
 		"columns: auto\ndata: " + packed:     "columns: found it for a table without columns, or a packed one",
 		"columns: auto\nmethod: {name: sgd}": "columns: found auto beside method sgd",
 	} {
-		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
+		spec, err := job.ParseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
 		if err == nil {
 			_, err = Prepare(spec)
 		}
 		wantInput(t, err, want)
 	}
 	for text, want := range map[string]int{"columns: all": 60, "columns: 7": 7, "columns: auto": 0} {
-		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
+		spec, err := job.ParseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: logistic}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestOutputOfScattering(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		spec, err := parseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: softmax}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+c.rest), nil)
+		spec, err := job.ParseSpec("spec.yaml", []byte("schema: "+file+"\nmodel: {name: softmax}\nprivacy: {epsilon: 1, delta: 1e-5, adjacency: add-or-remove}\n"+c.rest), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/quality"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -70,7 +71,7 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
 	}
 	e := &runlog.Evaluation{
 		Format: runlog.EvaluationFormat, Started: time.Now().UTC().Truncate(time.Millisecond), Version: o.Version,
-		Run: m.File.Run, Data: TablePath(path), Dataset: schema.Dataset, Unit: schema.Unit, UnitRows: schema.UnitRows,
+		Run: m.File.Run, Data: job.TablePath(path), Dataset: schema.Dataset, Unit: schema.Unit, UnitRows: schema.UnitRows,
 		Rows:   schema.Rows,
 		Budget: b, Accountant: account.Best{}.String(), Ledger: cmp.Or(o.Ledger, m.Ledger),
 	}
@@ -83,7 +84,7 @@ func (m *Trained) EvaluatePrivately(ctx context.Context, path string,
 	if e.Model, err = runlog.Hash(filepath.Dir(m.path), filepath.Base(m.path)); err != nil {
 		return nil, "", err
 	}
-	if e.ID, err = NewID(); err != nil {
+	if e.ID, err = job.NewID(); err != nil {
 		return nil, "", err
 	}
 	dir := cmp.Or(o.Out, filepath.Join("evaluations", e.ID))
@@ -216,10 +217,10 @@ func (v *Verification) Charge(ctx context.Context, l *ledger.Ledger, unchecked s
 func VerifyEvaluation(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding, error) {
 	e, err := runlog.ReadEvaluation(dir)
 	if err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	fail := func(err error) ([]record.Finding, error) {
-		return nil, &InputError{filepath.Join(dir, runlog.EvaluationFile), err}
+		return nil, &InputError{Where: filepath.Join(dir, runlog.EvaluationFile), Err: err}
 	}
 	event, err := privacy.UnmarshalEvent(e.Plan)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -84,11 +85,11 @@ func TestEvaluatePrivately(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			job, err := Prepare(s)
+			j, err := Prepare(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := Fit(t.Context(), job, Env{Workers: 1}); err != nil {
+			if _, _, err := Fit(t.Context(), j, Env{Workers: 1}); err != nil {
 				t.Fatal(err)
 			}
 			m, err := LoadModel(filepath.Join(dir, "run"))
@@ -207,7 +208,7 @@ func TestEvaluatePrivately(t *testing.T) {
 			}
 			large := 0.1
 			ask.Delta, ask.Out = &large, filepath.Join(dir, "deep", "deeper")
-			if _, _, err := m.EvaluatePrivately(t.Context(), third, ask); !errors.Is(err, ErrLargeDelta) {
+			if _, _, err := m.EvaluatePrivately(t.Context(), third, ask); !errors.Is(err, job.ErrLargeDelta) {
 				t.Errorf("a large δ: %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "deep")); !errors.Is(err, os.ErrNotExist) {

@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -57,9 +58,9 @@ var ErrDiverged = errors.New("the parameters are not finite and make no model; t
 // Fit reads the data, reserves the budget, runs the method, writes the run directory and settles. A mistake
 // in the input is an *InputError or a *config.Error and has changed nothing on disk; a refused budget wraps
 // privacy.ErrExhausted. Fit returns the run's info and directory, also with ErrInterrupted.
-func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
+func Fit(ctx context.Context, j *Job, env Env) (*runlog.Info, string, error) {
 	runlog.ReadBinary() // while the rows are read
-	s := NewSession(job, env, "", false)
+	s := NewSession(j, env, "", false)
 	defer s.Close()
 	if err := s.check(); err != nil {
 		return nil, "", err
@@ -67,11 +68,11 @@ func Fit(ctx context.Context, job *Job, env Env) (*runlog.Info, string, error) {
 	if err := s.Load(ctx); err != nil {
 		return nil, "", orStopped(ctx, err, ErrNotBegun)
 	}
-	if err := job.fixSplit(); err != nil {
+	if err := j.FixSplit(); err != nil {
 		return nil, "", err
 	}
 	var err error
-	if s.Info, err = NewInfo(job, env.Version); err != nil {
+	if s.Info, err = job.NewInfo(j, env.Version); err != nil {
 		return nil, "", err
 	}
 	s.Info.Binary = runlog.Binary()
@@ -99,7 +100,7 @@ func (s *Session) check() error {
 		return err
 	}
 	if _, here := s.env.Rows.(table); here && s.Job.Spec.Data == "" {
-		return s.Job.Spec.missing("data", "the table to train on; or --data FILE")
+		return s.Job.Spec.Missing("data", "the table to train on; or --data FILE")
 	}
 	if err := s.env.together(s.Job); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (s *Session) Load(ctx context.Context) error {
 	if s.counts, err = s.env.Rows.open(ctx, s, gate); err != nil {
 		return err
 	}
-	if test := s.Job.test(); test != "" {
+	if test := s.Job.TestTable(); test != "" {
 		opt := data.Options{Labels: s.Job.Spec.TestLabels}
 		s.env.Rows.beside(&opt)
 		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, test, opt, s.opened); err != nil {

@@ -16,26 +16,10 @@ import (
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 )
-
-// keepAll is the largest size in bytes of releases that a run keeps whole. A run that may release more
-// saves the state of the method after each half of that size, and keeps the releases since the last state
-// but one.
-const keepAll = 64 << 20
-
-// stateEvery returns the number of steps from one saved state to the next, from public sizes alone. It is
-// 0 if every release is kept: the releases are small, the method cannot continue from a state, or its
-// queries depend on all releases.
-func stateEvery(m method.Method, plan privacy.Event, dim int) int {
-	_, keeps := m.(method.Checkpointer)
-	_, filtered := plan.(privacy.Filtered)
-	step := runlog.ReleaseBytes(dim)
-	if !keeps || filtered || method.MaxSteps(m) <= keepAll/step {
-		return 0
-	}
-	return max(1, keepAll/2/step)
-}
 
 // A walk folds the steps of a job's method into its output, from the beginning or from a saved state. What a run gives
 // is a fold over its log: Fit's is empty, Resume's ends early, and Verify's is whole.
@@ -174,7 +158,7 @@ type ending struct {
 }
 
 // finite says whether the parameters make a model.
-func (e ending) finite() bool { return Finite(e.w...) && Finite(e.margins.offset) }
+func (e ending) finite() bool { return score.Finite(e.w...) && score.Finite(e.margins.offset) }
 
 // fold walks over the oracle to the end, and hands each step to see. If the answers end before the method does, with
 // replay.ErrEnd, the ending is that of the steps until then.
@@ -212,14 +196,14 @@ func resultOf(j *Job, e ending, charged int) (r *runlog.Result, err error) {
 		c := runlog.Claim(*e.claim)
 		r.Claim = &c
 	}
-	r.SampleBound = numerics(j, charged)
+	r.SampleBound = job.Numerics(j, charged)
 	if !e.finite() {
 		r.Outcome = Diverged
 	}
-	for _, p := range j.paired(e.choice) {
+	for _, p := range j.ChosenPairs(e.choice) {
 		r.Pairs = append(r.Pairs, p.String())
 	}
-	r.Private, err = j.privateFigures(e.answers)
+	r.Private, err = j.PrivateFigures(e.answers)
 	return r, err
 }
 
@@ -230,7 +214,7 @@ func given(r, of *runlog.Result) {
 }
 
 // modelFile is the model file of a run that ended so.
-func modelFile(j *Job, e ending, g Guarantee) (*model.File, error) {
+func modelFile(j *Job, e ending, g job.Guarantee) (*model.File, error) {
 	e.w = narrow(j, e)
 	return modelFileOf(j, e, g)
 }
@@ -239,8 +223,8 @@ func modelFile(j *Job, e ending, g Guarantee) (*model.File, error) {
 func narrow(j *Job, e ending) []float64 { return j.Facts.Narrow(e.w, e.choice) }
 
 // modelFileOf is the model file with parameters as it has them.
-func modelFileOf(j *Job, e ending, g Guarantee) (*model.File, error) {
-	with, err := j.chosen(e.choice)
+func modelFileOf(j *Job, e ending, g job.Guarantee) (*model.File, error) {
+	with, err := j.Chosen(e.choice)
 	if err != nil {
 		return nil, err
 	}

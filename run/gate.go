@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -51,7 +52,7 @@ func Take(ctx context.Context, where, id string, opened ...*access.Opened) ([]*d
 	}
 	if id == "" {
 		var err error
-		if id, err = NewID(); err != nil {
+		if id, err = job.NewID(); err != nil {
 			return nil, errors.Join(err, closeAll(opened))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -108,7 +109,7 @@ func checkHoldoutRun(t *testing.T, job *Job, dir, out string) {
 	if epsilon := job.Cost(job.Plan); epsilon > b.Epsilon*(1+1e-12) || epsilon < b.Epsilon*(1-1e-5) {
 		t.Errorf("%s: the plan costs %v of ε = %v", name, epsilon, b.Epsilon)
 	}
-	if n := job.whole().Rows; n != 4000 || job.Held.Rows != 800 || job.Facts.Rows != 3200 {
+	if n := job.Whole().Rows; n != 4000 || job.Held.Rows != 800 || job.Facts.Rows != 3200 {
 		t.Errorf("%s: %d rows to train on and %d held out", name, job.Facts.Rows, job.Held.Rows)
 	}
 }
@@ -236,7 +237,7 @@ func splitOf(t *testing.T, job *Job, dir string, share float64) string {
 	}
 	spec, other := *job.Spec, *job
 	spec.Holdout, other.Spec = share, &spec
-	split, err := other.split(key)
+	split, err := other.SplitBy(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,8 +404,8 @@ func TestHoldoutRefusals(t *testing.T) {
 			t.Errorf("%v: %v", over, err)
 		}
 	}
-	job, _ := begin(t, t.TempDir(), "run", "holdout: 0.2\nmethod: {name: sgd}")
-	wantInput(t, job.Allows(OnWorkers), "holdout: found it for --workers; use `sotto fit` on a table in one process")
+	j, _ := begin(t, t.TempDir(), "run", "holdout: 0.2\nmethod: {name: sgd}")
+	wantInput(t, j.Allows(job.OnWorkers), "holdout: found it for --workers; use `sotto fit` on a table in one process")
 }
 
 // TestHoldoutOfAFilter: in a ledger that counts as a filter does, a run with a holdout settles for what the dearer part costs.

@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -48,7 +49,7 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 		return "", err
 	}
 	if delta := q.Budget.Delta; delta >= 1/float64(q.Facts.Rows) {
-		return "", inputError("", "delta: %w: found %v, which is at least 1/%s = %.3g; choose one well below", ErrLargeDelta,
+		return "", inputError("", "delta: %w: found %v, which is at least 1/%s = %.3g; choose one well below", job.ErrLargeDelta,
 			delta, q.Facts.Counted(), 1/float64(q.Facts.Rows))
 	}
 	gate, err := Gate(ctx, q.Ledger, true, q.Notice)
@@ -101,7 +102,7 @@ func (q *Inquiry) charge(ctx context.Context, opened *access.Opened,
 	}
 	defer l.Close()
 	if run = q.Run; run == "" {
-		if run, err = NewID(); err != nil {
+		if run, err = job.NewID(); err != nil {
 			return nil, "", err
 		}
 	}

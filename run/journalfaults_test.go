@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -22,9 +23,9 @@ import (
 // in its order; the hub is a list that outlives every crash. A draw is 64 random bytes as numbers.
 func (w *world) owner(ctx context.Context, env Env) (err error) {
 	d := env.disk
-	job := w.job()
-	job.Owner = &Owner{Activations: activations}
-	s := NewSession(job, env, simDir, false)
+	made := w.job()
+	made.Owner = &job.Owner{Activations: activations}
+	s := NewSession(made, env, simDir, false)
 	defer s.Close()
 	if err := s.Load(ctx); err != nil {
 		return err
@@ -53,11 +54,11 @@ func (w *world) owner(ctx context.Context, env Env) (err error) {
 		return err
 	}
 	if s.Info == nil {
-		job.Owner = nil
-		if s.Info, err = NewInfo(job, ""); err != nil {
+		made.Owner = nil
+		if s.Info, err = job.NewInfo(made, ""); err != nil {
 			return err
 		}
-		job.Owner = &Owner{Activations: activations}
+		made.Owner = &job.Owner{Activations: activations}
 		s.Info.Network, s.Info.Result = "net/owner", &runlog.Result{Outcome: method.Done.String()}
 		if err := newfile.ReplaceOn(d.FS, filepath.Join(simDir, runlog.TokenFile), 0o600, []byte(ledger.NewToken()+"\n")); err != nil {
 			return err
@@ -85,7 +86,7 @@ func (w *world) owner(ctx context.Context, env Env) (err error) {
 	if err := s.Take(ctx); err != nil {
 		return err
 	}
-	plan := job.Plan.(privacy.Repeated)
+	plan := made.Plan.(privacy.Repeated)
 	known := j.Charged()
 	reach := func(batches int) error { // before so many are published, and one more
 		if batches <= known {

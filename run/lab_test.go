@@ -181,8 +181,8 @@ func TestNamingAMethod(t *testing.T) {
 		over []Override
 		want method.SGD
 	}{
-		{file, []Override{{"method.name", `"sgd"`, "--method"}}, method.SGD{Steps: 7}},
-		{bare, []Override{{"method.clip", "2", "--set"}, {"method.name", "sgd", "--set"}}, method.SGD{Gradient: method.Gradient{Clip: 2}}},
+		{file, []Override{{Path: "method.name", Value: `"sgd"`, From: "--method"}}, method.SGD{Steps: 7}},
+		{bare, []Override{{Path: "method.clip", Value: "2", From: "--set"}, {Path: "method.name", Value: "sgd", From: "--set"}}, method.SGD{Gradient: method.Gradient{Clip: 2}}},
 	} {
 		s, err := LoadSpec(c.file, c.over)
 		if err != nil {
@@ -192,7 +192,7 @@ func TestNamingAMethod(t *testing.T) {
 			t.Errorf("%s: found %+v; want %+v", filepath.Base(c.file), s.Method, c.want)
 		}
 	}
-	s, err := LoadSpec(file, []Override{{"model.l2", "0.5", "--set"}, {"model.name", "svm", "--model"}})
+	s, err := LoadSpec(file, []Override{{Path: "model.l2", Value: "0.5", From: "--set"}, {Path: "model.name", Value: "svm", From: "--model"}})
 	if err != nil || !reflect.DeepEqual(s.Model, ModelSpec{Name: "svm", Config: model.SVM{}}) {
 		t.Errorf("another model: %+v, %v", s.Model, err)
 	}

@@ -41,19 +41,19 @@ func OwnLedger(ctx context.Context, dir string) (l *ledger.Ledger, why string, e
 	case IsEvaluation(dir):
 		e, err := runlog.ReadEvaluation(dir)
 		if err != nil {
-			return nil, "", &InputError{"", err}
+			return nil, "", &InputError{Err: err}
 		}
 		id, place = e.ID, e.Ledger
 	case IsDescription(dir):
 		e, err := runlog.ReadDescription(dir)
 		if err != nil {
-			return nil, "", &InputError{"", err}
+			return nil, "", &InputError{Err: err}
 		}
 		id, place = e.ID, e.Ledger
 	default:
 		info, err := runlog.ReadInfo(dir)
 		if err != nil {
-			return nil, "", &InputError{"", err}
+			return nil, "", &InputError{Err: err}
 		}
 		if info.Lab {
 			return nil, "", nil // nothing is reserved for it
@@ -88,7 +88,7 @@ func reachLedger(ctx context.Context, where string,
 	case err == nil:
 		return l, nil
 	case errors.Is(err, os.ErrNotExist) && where == "":
-		return nil, &InputError{"", ErrNoLedger}
+		return nil, &InputError{Err: ErrNoLedger}
 	case errors.Is(err, os.ErrNotExist) && !strings.Contains(where, "://"):
 		return nil, inputError("", "ledger %s: is not there; give one that a run or `sotto ledger budget` has made", where)
 	case postgres.IsURL(where) || ctx.Err() != nil:
@@ -120,5 +120,5 @@ func LedgerError(err error) error {
 	case errors.As(err, &network), errors.As(err, &broken), errors.Is(err, context.Canceled):
 		return err
 	}
-	return &InputError{"", err}
+	return &InputError{Err: err}
 }

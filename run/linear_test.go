@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -96,6 +97,6 @@ func TestLinearRun(t *testing.T) {
 func TestLabelsOfShards(t *testing.T) {
 	t.Parallel()
 	linear := ofAge(t, "adassp", filepath.Join("..", "examples", "clinic", "schema.yaml"))
-	job, _ := begin(t, t.TempDir(), "whole", "method: {name: adassp}", slices.Clone(linear)...)
-	wantInput(t, job.Allows(OnWorkers), "shards sum no labels")
+	j, _ := begin(t, t.TempDir(), "whole", "method: {name: adassp}", slices.Clone(linear)...)
+	wantInput(t, j.Allows(job.OnWorkers), "shards sum no labels")
 }

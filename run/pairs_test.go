@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -128,7 +129,7 @@ func TestPairsField(t *testing.T) {
 		"schema: " + schema + "\npairs: [[x, z]]\nmethod: {name: sgd}":          "pairs of columns",
 		"schema: " + schema + "\npairs: [[x, z]]\nmethod: {name: sgd}\nhats: 4": "4 bumps beside each linear feature, as the spec says; pairs of columns: x × z",
 	} {
-		spec, err := parseSpec("s.yaml", []byte(head+text), nil)
+		spec, err := job.ParseSpec("s.yaml", []byte(head+text), nil)
 		var job *Job
 		if err == nil {
 			job, err = Prepare(spec)
@@ -152,7 +153,7 @@ func TestPairsField(t *testing.T) {
 	if _, err := LoadSpec("", []Override{{Path: "schema", Value: schema, From: "--schema"}, {Path: "pairs", Value: "[[x, y]", From: "--set pairs"}}); err == nil {
 		t.Error("a broken list was taken")
 	}
-	spec, err := parseSpec("s.yaml", []byte(head+"schema: "+schema), []Override{{Path: "pairs", Value: "[[x, w]]", From: "--set pairs"}})
+	spec, err := job.ParseSpec("s.yaml", []byte(head+"schema: "+schema), []Override{{Path: "pairs", Value: "[[x, w]]", From: "--set pairs"}})
 	if err != nil {
 		t.Fatal(err)
 	}

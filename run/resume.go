@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -52,7 +53,7 @@ func abandon(ctx context.Context, dir string, env Env) (known ledger.Run, d ledg
 func reopen(dir string, env Env) (s *Session, err error) {
 	s = NewSession(nil, env, dir, true)
 	if s.Info, err = s.disk().ReadInfo(dir); err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	return s, nil
 }
@@ -60,10 +61,10 @@ func reopen(dir string, env Env) (s *Session, err error) {
 // enter locks the directory, reads again what it says, and removes what killed processes left.
 func (s *Session) enter() (err error) {
 	if s.unlock, err = s.disk().lockDir(s.Dir); err != nil {
-		return &InputError{"", err}
+		return &InputError{Err: err}
 	}
 	if s.Info, err = s.disk().ReadInfo(s.Dir); err != nil { // again: no other process writes it now
-		return &InputError{"", err}
+		return &InputError{Err: err}
 	}
 	s.setRight(s.Info.Lab)
 	return s.disk().Tidy(s.Dir)
@@ -89,8 +90,8 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 	if ended && env.Data == "" {
 		return s.Info, s.finishAgain(ctx)
 	}
-	if s.Job, err = jobOf(s.Info); err != nil {
-		return nil, &InputError{dir, err}
+	if s.Job, err = job.FromInfo(s.Info); err != nil {
+		return nil, &InputError{Where: dir, Err: err}
 	}
 	s.Job.Spec.Data = cmp.Or(env.Data, s.Job.Spec.Data)
 	if ended {
@@ -109,7 +110,7 @@ func Resume(ctx context.Context, dir string, env Env) (*runlog.Info, error) {
 		return nil, orStopped(ctx, err, ErrInterrupted)
 	}
 	var log *runlog.Record
-	if s.writer, log, err = s.disk().Continue(dir, s.Job.redraws()); err != nil {
+	if s.writer, log, err = s.disk().Continue(dir, s.Job.Redraws()); err != nil {
 		return nil, err
 	}
 	return s.Info, s.train(ctx, log)
@@ -123,8 +124,8 @@ func (s *Session) mayResume() error {
 	if err := s.env.together(s.Job); err != nil {
 		return inputError("", "%s: %w", s.Dir, err)
 	}
-	if err := s.Job.Allows(OnResume); err != nil {
-		return &InputError{s.Dir, err}
+	if err := s.Job.Allows(job.OnResume); err != nil {
+		return &InputError{Where: s.Dir, Err: err}
 	}
 	if err := s.right.holds(); err != nil { // it decides what the rows are opened for
 		return err
@@ -248,9 +249,9 @@ func (s *Session) askedFor(ctx context.Context) error {
 	if _, ok := plan.(privacy.Filtered); err != nil || !ok {
 		return err
 	}
-	job, err := jobOf(s.Info)
+	job, err := job.FromInfo(s.Info)
 	if err != nil {
-		return &InputError{s.Dir, err}
+		return &InputError{Where: s.Dir, Err: err}
 	}
 	log, err := s.disk().Read(s.Dir)
 	if err != nil {

@@ -57,10 +57,6 @@ func (s *Session) setRight(ofLab bool) {
 	}
 }
 
-// redraws says whether a run that goes on draws samples and noise of unreleased batches once more, as a seed gives
-// them. Otherwise they are lost, and its plan has gaps. A part that owners have masked is never drawn again.
-func (j *Job) redraws() bool { return j.Spec.Seed != nil && j.Sum == nil }
-
 // A reservation is the right of a run that is charged: the ledger holds its budget, and the directory the one-time
 // token for it (R7).
 type reservation struct {
@@ -109,7 +105,7 @@ func (r *reservation) reserve(ctx context.Context) error {
 func reserveError(err error) error {
 	var unsupported *account.UnsupportedError
 	if errors.As(err, &unsupported) {
-		return &InputError{"", err}
+		return &InputError{Err: err}
 	}
 	return err
 }
@@ -408,19 +404,11 @@ func planHash(j *Job) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// Reservation returns what a run of the job reserves in the ledger.
-func (j *Job) Reservation(run string) ledger.Reservation {
-	b := j.Spec.Privacy.Budget()
-	return ledger.Reservation{Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, Adjacency: j.Facts.Adjacency, Run: run,
-		Epsilon: b.Epsilon, Delta: b.Delta, Plan: j.Plan,
-		Shares: account.SharesOf(j.Plan, j.Accountant, j.Facts.Adjacency, b.Delta)}
-}
-
 // ReservationOf returns what the run in a directory reserved, but for what names it. A lab run reserves nothing.
 func ReservationOf(dir string) (r ledger.Reservation, err error) {
 	info, err := runlog.ReadInfo(dir)
 	if err != nil {
-		return r, &InputError{"", err}
+		return r, &InputError{Err: err}
 	}
 	if info.Lab {
 		return r, inputError(dir, "found a lab run, which reserves nothing; give one that was charged")

@@ -34,7 +34,7 @@ func VerifyLedger(ctx context.Context, w io.Writer, l *ledger.Ledger, dirs []str
 	for _, dir := range runs {
 		info, err := runlog.ReadInfo(dir)
 		if err != nil {
-			return &InputError{"", err}
+			return &InputError{Err: err}
 		}
 		if info.LedgerHead == "" {
 			fmt.Fprintf(w, "%s: keeps no entry of a ledger\n", dir)
@@ -84,7 +84,7 @@ func below(dirs []string) ([]string, error) {
 		}
 		below, err := os.ReadDir(dir)
 		if err != nil {
-			return nil, &InputError{"", err}
+			return nil, &InputError{Err: err}
 		}
 		for _, f := range below {
 			if run := filepath.Join(dir, f.Name()); holds(run) {

@@ -19,7 +19,9 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // A Session is one process's work on one run directory: it opens the table, has a right to it, trains and settles. Fit,
@@ -98,7 +100,7 @@ func (s *Session) train(ctx context.Context, log *runlog.Record) error {
 		return err
 	}
 	first := log.Charged()
-	if s.Job.redraws() {
+	if s.Job.Redraws() {
 		first = log.Released
 		known.charged = min(known.charged, first)
 	} else if first > 0 {
@@ -219,7 +221,7 @@ func (s *Session) progress(step, most, recorded int, start time.Time) {
 	if s.env.Progress == nil {
 		return
 	}
-	p := Progress{Step: step, MaxSteps: most, Epsilon: s.Job.cost(account.SpentNear, s.writer.Spent())}
+	p := Progress{Step: step, MaxSteps: most, Epsilon: s.Job.CostBy(account.SpentNear, s.writer.Spent())}
 	if done := step - recorded; done > 0 {
 		left := float64(p.MaxSteps-step) / float64(done)
 		if f, ok := s.Job.Plan.(privacy.Filtered); ok { // it may end sooner, when its budget is spent
@@ -251,7 +253,7 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 	if !end.finite() {
 		return log, errors.Join(s.settle(ctx, log), ErrDiverged)
 	}
-	file, err := modelFile(j, end, GuaranteeOf(s.Info))
+	file, err := modelFile(j, end, job.GuaranteeOf(s.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -268,9 +270,9 @@ func (s *Session) finish(ctx context.Context, end ending, seconds float64) (*run
 			return nil, err
 		}
 		w := file.Weights()
-		r.Test = Score(m, w, s.test, j.Schema.ClassNames(), file.Threshold)
+		r.Test = score.Exact(m, w, s.test, j.Schema.ClassNames(), file.Threshold)
 		if !s.opened.Same(s.tested) && !s.tested.Ended() { // rows that were trained on are not shown
-			r.Test.Examples = examples(j, w, s.test)
+			r.Test.Examples = score.Examples(j, w, s.test)
 		}
 	}
 	return log, s.settle(ctx, log)

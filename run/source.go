@@ -3,22 +3,20 @@ package run
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Source is where the training rows of a run are: in a table of this machine, or with workers (Shards).
 type Source interface {
-	setting() Setting
+	setting() job.Setting
 	// open opens the rows to the gate, and returns counts of loading, which only the lab may see.
 	open(context.Context, *Session, *access.Gate) (map[string]int, error)
 	// beside adds to how the test table is read.
@@ -35,7 +33,7 @@ type Source interface {
 // user named.
 type table struct{ again bool }
 
-func (table) setting() Setting { return OnOneTable }
+func (table) setting() job.Setting { return job.OnOneTable }
 
 func (table) beside(*data.Options) {}
 
@@ -82,28 +80,6 @@ func (table) open(ctx context.Context, s *Session, gate *access.Gate) (counts ma
 	return counts, nil
 }
 
-// RowOptions says how the training rows are read. Under replace-one their number is public, and a row
-// that is dropped keeps its position (R9).
-func (j *Job) RowOptions() data.Options {
-	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short}
-	if j.Facts.Adjacency == privacy.ReplaceOne {
-		opt.Rows, opt.KeepBad = j.own(), true
-	}
-	return opt
-}
-
-// coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is
-// linear. Solvers add in float32, and owners who add up their sums all do, whatever their files are.
-func (j *Job) coded() bool {
-	return j.Owner == nil && j.Sum == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
-}
-
-// Bytes says whether a new run keeps rows of images as bytes.
-func (j *Job) Bytes() bool { return j.coded() && data.PixelsOf(j.Schema) != nil }
-
-// Short says whether a new run keeps rows of 16-bit numbers as a packed table has them. No center is taken from those.
-func (j *Job) Short() bool { return j.coded() && !centers(j.Method) }
-
 // Shards are the parts of a table on other machines of its owner, and the channel to them.
 type Shards struct {
 	Secret  *remote.Secret
@@ -116,7 +92,7 @@ type Carrier interface {
 	Request(*access.Request)
 }
 
-func (*Shards) setting() Setting { return OnWorkers }
+func (*Shards) setting() job.Setting { return job.OnWorkers }
 
 // beside: a unit with rows in a shard may not be in the test table.
 func (sh *Shards) beside(opt *data.Options) { opt.IDKey = sh.Secret.IDKey() }
@@ -169,26 +145,6 @@ func (sh *Shards) open(ctx context.Context, s *Session, gate *access.Gate) (map[
 	}
 	s.summer = all
 	return map[string]int{"rows": all.Rows()}, err
-}
-
-// Terms are what a coordinator and its shards must agree on, each hashed.
-func (j *Job) Terms() (map[string][]byte, error) {
-	schema, err := j.Schema.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	model, err := json.Marshal(j.Spec.Model)
-	if err != nil {
-		return nil, err
-	}
-	terms := map[string][]byte{}
-	for name, text := range map[string][]byte{"schema": schema, "model": model,
-		"adjacency":                   []byte(j.Facts.Adjacency.String()),
-		"choice of --metrics-timings": strconv.AppendBool(nil, j.Spec.MetricsTimings)} {
-		sum := sha256.Sum256(text)
-		terms[name] = sum[:]
-	}
-	return terms, nil
 }
 
 // together returns the digest of a table in parts: for one part, its own.

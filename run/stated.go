@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // A Stated is the cost of a release that another program made, as a person states it: ε and δ, or ρ, or μ.
@@ -134,7 +135,7 @@ func ChargeStated(ctx context.Context, l *ledger.Ledger, s Stated) (string, erro
 			return fail(errors.New("--epsilon, --rho, --mu: the cost has no finite ε at the budget's δ"))
 		}
 	}
-	if r.Run, err = NewID(); err != nil {
+	if r.Run, err = job.NewID(); err != nil {
 		return "", err
 	}
 	r.Run = strings.Replace(r.Run, "-", "-stated-", 1)

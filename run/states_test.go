@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -119,7 +120,7 @@ func TestStatesOfBrokenRuns(t *testing.T) {
 // What is kept of a run is bounded, however many steps it takes: 14,000 of a network of 101,770 parameters stay below 100 MB.
 func TestStateEvery(t *testing.T) {
 	const dim, steps = 101_770, 14_000
-	every := stateEvery(method.Adam{Steps: steps}, privacy.Gaussian{Sigma: 1}, dim)
+	every := job.StateEvery(method.Adam{Steps: steps}, privacy.Gaussian{Sigma: 1}, dim)
 	state := 4 * 8 * dim             // the output, w, and two moments
 	lines, file := 120*steps, 24*dim // of steps.jsonl, and of model.json
 	if size := 2*every*runlog.ReleaseBytes(dim) + 3*state + lines + file; every < 20 || size > 90<<20 {
@@ -134,7 +135,7 @@ func TestStateEvery(t *testing.T) {
 		{method.Newton{Steps: steps}, privacy.Gaussian{Sigma: 1}, dim},
 		{method.SGD{Steps: steps}, privacy.Filtered{Currency: privacy.InZCDP, Epsilon: 1, Delta: 1e-5}, dim},
 	} {
-		if every := stateEvery(c.method, c.plan, c.dim); every != 0 {
+		if every := job.StateEvery(c.method, c.plan, c.dim); every != 0 {
 			t.Errorf("%T, %v, %d parameters: a state every %d steps", c.method, c.plan, c.dim, every)
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/sottodp/sotto/page/disclosure"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -197,14 +198,14 @@ func (m *sumMember) job() (*Job, error) {
 		Colluders int    `yaml:"colluders"`
 		Retries   int    `yaml:"retries"`
 	}
-	if _, _, err := LoadBlock(m.spec, "network", &n); err != nil {
+	if _, _, err := job.LoadBlock(m.spec, "network", &n); err != nil {
 		return nil, err
 	}
 	spec, err := LoadSpec(m.spec, nil)
 	if err != nil {
 		return nil, err
 	}
-	job, err := PrepareSum(spec, &Sum{Owner: -1, Names: []string{"owner 1", "owner 2", "owner 3"}, Rows: n.Rows, Colluders: n.Colluders, Retries: n.Retries})
+	job, err := job.PrepareSum(spec, &Sum{Owner: -1, Names: []string{"owner 1", "owner 2", "owner 3"}, Rows: n.Rows, Colluders: n.Colluders, Retries: n.Retries})
 	if err != nil {
 		return nil, err
 	}
@@ -1140,20 +1141,20 @@ func rewriteSums(t *testing.T, from, to string, without int, change func(kind by
 
 // The distance of the sampler counts for each owner's share and sample.
 func TestSamplerOfShares(t *testing.T) {
-	job, _ := begin(t, t.TempDir(), "run", "method: {name: sgd, steps: 3, batch: 0, rate: 0.5}")
+	j, _ := begin(t, t.TempDir(), "run", "method: {name: sgd, steps: 3, batch: 0, rate: 0.5}")
 	bound := func() (delta float64) {
-		text := numerics(job, 3)
+		text := job.Numerics(j, 3)
 		if _, err := fmt.Sscanf(text[strings.Index(text, "at most ")+len("at most "):], "%g", &delta); err != nil {
 			t.Fatal(err)
 		}
 		return delta
 	}
 	alone := bound()
-	job.Facts.Owners = 10
+	j.Facts.Owners = 10
 	if all := bound(); all < 9.9*alone || all > 10.1*alone {
 		t.Errorf("found %g of ten owners, %g of one", all, alone)
 	}
-	if text := numerics(job, 3); !strings.Contains(text, "of each of 10 owners; that each share is rounded by itself adds less than") {
+	if text := job.Numerics(j, 3); !strings.Contains(text, "of each of 10 owners; that each share is rounded by itself adds less than") {
 		t.Errorf("nothing of the rounded shares: %s", text)
 	}
 }

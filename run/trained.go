@@ -17,7 +17,9 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -26,7 +28,7 @@ type Trained struct {
 	File      *model.File
 	Schema    *schema.Schema
 	Model     model.Model
-	Guarantee Guarantee
+	Guarantee job.Guarantee
 	Ledger    string // of its run, if the file is in its run directory and the ledger exists
 
 	path string
@@ -70,20 +72,20 @@ func LoadModel(path string) (*Trained, error) {
 			if info, err := runlog.ReadInfo(dir); err == nil {
 				return nil, inputError("", "%s: has no model; its run is %s", dir, info.Status)
 			} else if errors.Is(err, runlog.ErrDescription) {
-				return nil, &InputError{"", err}
+				return nil, &InputError{Err: err}
 			}
 		}
 	}
 	f, err := model.Read(path)
 	if err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	t := &Trained{File: f, path: path}
 	if t.Schema, err = schema.FromJSON(f.Schema); err != nil {
-		return nil, &InputError{path, err}
+		return nil, &InputError{Where: path, Err: err}
 	}
 	if t.Model, err = f.New(); err != nil {
-		return nil, &InputError{path, err}
+		return nil, &InputError{Where: path, Err: err}
 	}
 	switch names := t.Schema.FeatureNames(); {
 	case t.Schema.Open() > 0:
@@ -97,7 +99,7 @@ func LoadModel(path string) (*Trained, error) {
 			"schema: found other features, classes or norm bound than the parameters have; use the schema that the model was trained under")
 	}
 	if err := json.Unmarshal(f.Guarantee, &t.Guarantee); err != nil {
-		return nil, &InputError{path, err}
+		return nil, &InputError{Where: path, Err: err}
 	}
 	if info, err := runlog.ReadInfo(filepath.Dir(path)); err == nil && info.ID == f.Run {
 		if _, err := os.Stat(info.Ledger); err == nil || strings.Contains(info.Ledger, "://") { // it may be another machine's
@@ -115,11 +117,11 @@ func (m *Trained) Predict(ctx context.Context, path string, w io.Writer, digits 
 	if err != nil {
 		return err
 	}
-	outputs := predictor{model: m.Model, w: m.File.Weights()}
+	outputs := score.Predictor{Model: m.Model, W: m.File.Weights()}
 	gate, opt := access.Gate{Dropped: Dropped(notice, true)}, data.Options{Unlabeled: true, KeepBad: true, ByRow: true}
 	opened, err := gate.Stream(ctx, access.Predict, m.Schema, path, opt, func() func(*data.Block) error {
 		return func(b *data.Block) error {
-			return outputs.block(b, func(p []float64, _ float32) error { return lines.Write(p) })
+			return outputs.Block(b, func(p []float64, _ float32) error { return lines.Write(p) })
 		}
 	})
 	if err == nil {
@@ -142,7 +144,7 @@ type Evaluation struct {
 // Evaluate scores the model on a table. The figures are not private: the access is recorded in the
 // ledger, and refused if it would end a guarantee (R3).
 func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*runlog.Scores, error) {
-	var made *scorer
+	var made *score.Scorer
 	read := func(where string, unprotected bool, begin func() func(*data.Block) error) (*access.Opened, error) {
 		gate := access.Gate{Notice: o.Notice, Dropped: Dropped(o.Notice, o.AcceptDropped), Void: o.Void,
 			Unprotected: unprotected, Why: "score of a model by `sotto evaluate`"}
@@ -158,11 +160,11 @@ func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*run
 		}
 	}
 	opened, err := read(cmp.Or(o.Ledger, m.Ledger), o.Unprotected, func() func(*data.Block) error {
-		made = newScorer(m.Model, m.File.Weights(), m.Schema.Classes(), m.Schema.ClassNames(), m.File.Threshold)
-		return made.block
+		made = score.NewScorer(m.Model, m.File.Weights(), m.Schema.Classes(), m.Schema.ClassNames(), m.File.Threshold)
+		return made.Block
 	})
 	if err != nil {
 		return nil, err
 	}
-	return made.scores(opened.Stats.Clamped[m.Schema.LabelName()]), nil
+	return made.Scores(opened.Stats.Clamped[m.Schema.LabelName()]), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // A Trainer trains on private rows. It is the only place that assembles an oracle over them: fit, resume,
@@ -35,7 +36,7 @@ func (t *Trainer) Open() (*private.Oracle, error) {
 	return private.New(private.Config{
 		Table: t.Table, Summer: t.Summer, Model: t.Job.Model, Facts: t.Job.Facts, Part: cmp.Or(t.Part, t.Job.Part()),
 		Meter:   t.Meter,
-		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers, Pool: t.Pool, Own: t.Job.own(),
+		Journal: t.Journal, Streams: t.Streams, First: t.First, Workers: t.Workers, Pool: t.Pool, Own: t.Job.Own(),
 	})
 }
 
@@ -62,7 +63,7 @@ func (t *Trainer) Train(ctx context.Context,
 }
 
 // Model trains, and returns the model file of the output with that guarantee.
-func (t *Trainer) Model(ctx context.Context, g Guarantee) (file *model.File, err error) {
+func (t *Trainer) Model(ctx context.Context, g job.Guarantee) (file *model.File, err error) {
 	err = t.over(func(o *private.Oracle) error {
 		end, err := newWalk(t.Job, nil).fold(ctx, o, nil)
 		if err == nil && !end.finite() {

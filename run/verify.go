@@ -24,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -53,25 +54,25 @@ func (v *Verification) Say(what string, holds bool, format string, args ...any) 
 func Examine(dir string) (v *Verification, err error) {
 	v = &Verification{Dir: dir}
 	if v.Info, err = runlog.ReadInfo(dir); err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	if v.Info.Status != runlog.Finished {
 		return nil, inputError("", "%s: this run is %s; only a finished run can be verified", dir, v.Info.Status)
 	}
 	if v.Record, err = v.Info.Record(dir); err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	if v.Info.Network != "" {
-		v.Job, err = jobWith(v.Info, nil)
+		v.Job, err = job.WithMethod(v.Info, nil)
 	} else if lost := v.Record.Charged() - v.Record.Released; lost > mostLost {
 		return nil, inputError("",
 			"%s: found %d charged batches that were not released; a run that can be verified has up to %d",
 			filepath.Join(dir, runlog.EventsFile), lost, mostLost)
 	} else {
-		v.Job, err = jobOf(v.Info)
+		v.Job, err = job.FromInfo(v.Info)
 	}
 	if err != nil {
-		return nil, &InputError{dir, err}
+		return nil, &InputError{Where: dir, Err: err}
 	}
 	return v, v.files()
 }
@@ -96,7 +97,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding
 	if v.Info.Search != nil {
 		return v.search(ctx, l)
 	}
-	plan, err := v.Job.plan()
+	plan, err := v.Job.Replan()
 	v.Charged(plan, err, method.MaxSteps(v.Job.Method), method.NoiseMultiplier(v.Job.Method))
 	v.releases()
 	if v.Job.Sum != nil {
@@ -114,7 +115,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding
 func (v *Verification) files() error {
 	// No field may occur twice in run.json: its meaning must be clear.
 	if _, err := v.final(); err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	now, err := runlog.Hashes(v.Dir)
 	if err != nil {
@@ -250,7 +251,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	var err error
 	if !v.noModel() {
 		if file, err = model.Read(filepath.Join(v.Dir, runlog.ModelFile)); err != nil {
-			return &InputError{"", err}
+			return &InputError{Err: err}
 		}
 	}
 	known, err := historyOf(v.Record)
@@ -260,7 +261,7 @@ func (v *Verification) replay(ctx context.Context) error {
 	oldest, newest := v.Record.Oldest(), v.Record.Newest()
 	walk, err := walkFrom(v.Job, v.Record, oldest)
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	meter, after, err := v.afterLog()
 	if err != nil {
@@ -341,10 +342,10 @@ func (v *Verification) afterLog() (account.Meter, oracle.Oracle, error) {
 // promise: the model file claims this run's guarantee, and says what the end of a run says of rows and margins.
 func (v *Verification) promise(file *model.File, end ending) {
 	i := v.Info
-	var g Guarantee
+	var g job.Guarantee
 	found := *file
 	err := json.Unmarshal(file.Guarantee, &g)
-	claims := GuaranteeOf(i)
+	claims := job.GuaranteeOf(i)
 	if g.Method == "" && g.Config == nil { // a file of an earlier version, without them
 		claims.Method, claims.Config = "", nil
 	}
@@ -411,7 +412,7 @@ func apart(a, b []float64) float64 {
 // same reports whether a replay must give the bits of the run: it does on the platform of the run.
 // Elsewhere it agrees to 1e-9.
 func (v *Verification) same() bool {
-	return v.Info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.Info.Kernels == kernels()
+	return v.Info.Platform == runtime.GOOS+"/"+runtime.GOARCH && v.Info.Kernels == runlog.Kernels()
 }
 
 // Near reports whether a replayed vector is that of the run.
@@ -446,42 +447,42 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (record.Find
 	info, err := runlog.ReadInfo(dir)
 	switch {
 	case err != nil:
-		return record.Finding{}, &InputError{"", err}
+		return record.Finding{}, &InputError{Err: err}
 	case !info.Lab:
 		return record.Finding{}, inputError("", "%s: --claim accesses the rows without noise; use it on lab runs only", dir)
 	case info.Result == nil || info.Result.Claim == nil:
 		return record.Finding{}, inputError("", "%s: this run claims nothing of its model", dir)
 	}
-	job, err := jobOf(info)
+	j, err := job.FromInfo(info)
 	if err != nil {
-		return record.Finding{}, &InputError{dir, err}
+		return record.Finding{}, &InputError{Where: dir, Err: err}
 	}
 	file, err := model.Read(filepath.Join(dir, runlog.ModelFile))
 	if err != nil {
-		return record.Finding{}, &InputError{"", err}
+		return record.Finding{}, &InputError{Err: err}
 	}
 	gate := access.Gate{Void: void, Dropped: Dropped(nil, true)} // the run accepted what is dropped
-	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, job.Schema, job.Spec.Data,
-		job.RowOptions())
+	table, err := Read(ctx, cmp.Or(where, info.Ledger), info.ID, gate, access.Verify, j.Schema, j.Spec.Data,
+		j.RowOptions())
 	if err != nil {
 		return record.Finding{}, err
 	}
 	defer table.Close()
-	if job.Held != nil {
-		if table, _, err = divide(job, table, dir); err != nil {
+	if j.Held != nil {
+		if table, _, err = divide(j, table, dir); err != nil {
 			return record.Finding{}, err
 		}
 	}
 	// sums without noise are of float32 in any case
-	job.Facts.Bytes, job.Facts.Short = table.Pixels != nil, table.Short != nil
-	t := Trainer{Job: job, Table: table, Meter: &labMeter{adjacency: job.Facts.Adjacency}, Streams: noise.SeededStreams(0),
+	j.Facts.Bytes, j.Facts.Short = table.Pixels != nil, table.Short != nil
+	t := Trainer{Job: j, Table: table, Meter: job.LabMeter(j.Facts.Adjacency), Streams: noise.SeededStreams(0),
 		Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()
 	if err != nil {
 		return record.Finding{}, err
 	}
 	defer o.Close()
-	gradient, least, err := secondorder.Exact(ctx, o, job.Objective.Reg, file.W)
+	gradient, least, err := secondorder.Exact(ctx, o, j.Objective.Reg, file.W)
 	if err != nil {
 		return record.Finding{}, err
 	}

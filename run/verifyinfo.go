@@ -26,6 +26,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/record"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -61,7 +62,7 @@ func givenInfo(want, info *runlog.Info) {
 func (v *Verification) written(want *runlog.Info) error {
 	text, err := readfile.All(filepath.Join(v.Dir, runlog.InfoFile), readfile.JSON)
 	if err != nil {
-		return &InputError{"", err}
+		return &InputError{Err: err}
 	}
 	should, err := json.Marshal(want)
 	if err != nil {
@@ -69,7 +70,7 @@ func (v *Verification) written(want *runlog.Info) error {
 	}
 	other, err := runlog.Differing(text, should)
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	if t := v.Info.Result; t != nil && t.Test != nil {
 		other = append(other, unfitScores(t.Test, v.Job.Schema.ClassNames())...)
@@ -125,8 +126,8 @@ func unfitScores(s *runlog.Scores, classes []string) (other []string) {
 // depended on the state of the ledger.
 func (v *Verification) expected() (*runlog.Info, error) {
 	j := *v.Job
-	j.Warnings = j.cautions()
-	want, err := NewInfo(&j, v.Info.Version)
+	j.Warnings = j.Cautions()
+	want, err := job.NewInfo(&j, v.Info.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +136,10 @@ func (v *Verification) expected() (*runlog.Info, error) {
 		want.GDP = v.Info.GDP
 	}
 	// a run from before such a δ was refused
-	if _, err := j.Spec.CheckDelta(j.whole(), ""); err != nil && v.Info.Network == "" {
+	if _, err := j.Spec.CheckDelta(j.Whole(), ""); err != nil && v.Info.Network == "" {
 		want.Warnings = append(want.Warnings,
 			fmt.Sprintf("delta %v is at least 1/%s = %.3g: a mechanism that publishes one whole record at random would satisfy such a δ; choose one well below",
-				v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.whole().Rows)))
+				v.Info.Budget.Delta, j.Facts.Counted(), 1/float64(j.Whole().Rows)))
 	}
 	if v.Info.Lab && slices.Contains(v.Info.Warnings, recordedLab) {
 		want.Warnings = append(want.Warnings, recordedLab)
@@ -157,13 +158,13 @@ func nearGDP(again, was account.GaussianBound) bool {
 func (v *Verification) wrote(end ending) error {
 	want, err := v.expected()
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	switch newest, oldest := v.Record.Newest(), v.Record.Oldest(); {
 	case v.Job.Owner != nil:
 		want.Output, want.StateEvery = v.Info.Output, 0
 	case newest == nil:
-		want.StateEvery = stateEvery(v.Job.Method, v.Job.Plan, v.Job.Facts.Dim)
+		want.StateEvery = job.StateEvery(v.Job.Method, v.Job.Plan, v.Job.Facts.Dim)
 	case oldest == nil:
 		want.StateEvery = newest.Step
 	default:
@@ -175,7 +176,7 @@ func (v *Verification) wrote(end ending) error {
 	}
 	r, err := resultOf(v.Job, end, v.Record.Charged())
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	want.Result = r
 	given(r, was)
@@ -311,7 +312,7 @@ func compared(a, b map[string]string) (names int, differ []string) {
 func (v *Verification) searched(whole privacy.Tuned) error {
 	want, err := v.expected()
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	want.MaxSteps, want.StateEvery = 1, 0
 	want.Finished = &v.Info.Started // R21
@@ -320,7 +321,7 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 	}
 	b, err := readfile.All(filepath.Join(v.Dir, runlog.SearchFile), readfile.JSON)
 	if err != nil {
-		return &InputError{"", err}
+		return &InputError{Err: err}
 	}
 	var found struct {
 		Run    string         `json:"run"`
@@ -363,7 +364,7 @@ func (v *Verification) FinishOwner(ctx context.Context, l *ledger.Ledger) ([]rec
 	if !v.Diverged() {
 		file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 		if err != nil {
-			return nil, &InputError{"", err}
+			return nil, &InputError{Err: err}
 		}
 		v.promise(file, ending{})
 	}

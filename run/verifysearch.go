@@ -39,7 +39,7 @@ func (v *Verification) search(ctx context.Context, l *ledger.Ledger) ([]record.F
 		"none but the model: what its candidates released, and how many they were, a search keeps secret; so that the model is the best of them is not checked")
 	file, err := model.Read(filepath.Join(v.Dir, runlog.ModelFile))
 	if err != nil {
-		return nil, &InputError{"", err}
+		return nil, &InputError{Err: err}
 	}
 	v.promise(file, ending{})
 	if err := v.searched(whole); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -26,7 +27,7 @@ import (
 func (v *Verification) sums(ctx context.Context) error {
 	journal, err := runlog.ReadSums(filepath.Join(v.Dir, runlog.SumsFile))
 	if err != nil {
-		return &InputError{v.Dir, err}
+		return &InputError{Where: v.Dir, Err: err}
 	}
 	defer journal.Close()
 	pool := &journalPool{sums: journal, at: -1, retries: v.Job.Sum.Retries}
@@ -35,9 +36,9 @@ func (v *Verification) sums(ctx context.Context) error {
 	if at := v.Record.Oldest(); at != nil {
 		log.skip = at.Released
 	}
-	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.own()), Pool: pool,
+	t := Trainer{Job: v.Job, Table: data.Away(v.Job.Schema, nil), Summer: noRows(v.Job.Own()), Pool: pool,
 		Streams: noise.SeededStreams(0),
-		Meter:   &labMeter{adjacency: v.Job.Facts.Adjacency}, Journal: log}
+		Meter:   job.LabMeter(v.Job.Facts.Adjacency), Journal: log}
 	_, _, err = t.Train(ctx, nil)
 	if ctx.Err() != nil {
 		return ctx.Err()

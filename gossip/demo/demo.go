@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // A Demo is a network whose owners are processes of one machine.
@@ -85,7 +86,7 @@ func (d *Demo) Run(ctx context.Context) (*simulate.Result, error) {
 	if err := d.Plan.CheckDelta(d.Notice); err != nil {
 		return nil, err
 	}
-	id, err := run.NewID()
+	id, err := job.NewID()
 	if err != nil {
 		return nil, err
 	}

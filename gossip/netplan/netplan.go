@@ -22,6 +22,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -95,14 +96,14 @@ func PrepareJob(spec *run.Spec) (*run.Job, error) {
 	return p.Job, err
 }
 
-// modeGossip is the mode of a network over whose graph owners exchange vectors; the other is run.ModeSum.
+// modeGossip is the mode of a network over whose graph owners exchange vectors; the other is job.ModeSum.
 const modeGossip = "gossip"
 
 // set settles the network of p.Spec.
 func (p *Plan) set() error {
 	summed := p.Spec.Summed()
 	if !summed && p.Network.Mode != "" && p.Network.Mode != modeGossip {
-		return p.fail("mode", "found %q; choose %s or %s", p.Network.Mode, modeGossip, run.ModeSum)
+		return p.fail("mode", "found %q; choose %s or %s", p.Network.Mode, modeGossip, job.ModeSum)
 	}
 	for field, instead := range map[string]string{
 		"method":  "use the block method of network",
@@ -122,7 +123,7 @@ func (p *Plan) set() error {
 	if err != nil {
 		return err
 	}
-	if p.Job, err = run.PrepareModel(p.Spec, schema); err != nil {
+	if p.Job, err = job.PrepareModel(p.Spec, schema); err != nil {
 		return err
 	}
 	if err := p.setOwners(); err != nil {
@@ -402,7 +403,7 @@ func (p *Plan) JobOf(owner int, rows string) *run.Job {
 		return p.Job.OfOwner(owner, rows)
 	}
 	o := &p.Owners[owner]
-	return p.Job.As(run.Owner{Index: o.Index, Activations: o.Activations, Method: o.Method}, p.MethodName, rows, o.Facts,
+	return p.Job.As(job.Owner{Index: o.Index, Activations: o.Activations, Method: o.Method}, p.MethodName, rows, o.Facts,
 		o.Plan)
 }
 
@@ -485,7 +486,7 @@ func (p *Plan) setSum() error {
 		s.Retries = *n.Retries
 	}
 	spec := *p.Spec
-	if err := p.Job.Allows(run.OfOwners); err != nil {
+	if err := p.Job.Allows(job.OfOwners); err != nil {
 		return err
 	}
 	switch {
@@ -501,7 +502,7 @@ func (p *Plan) setSum() error {
 	for _, o := range p.Owners {
 		s.Names, s.Rows = append(s.Names, o.Name), append(s.Rows, o.Facts.Rows)
 	}
-	j, err := run.PrepareSum(&spec, s)
+	j, err := job.PrepareSum(&spec, s)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // A Network is the block `network` of a spec file: which owners train together, and with which rows. In mode gossip it
@@ -29,12 +30,12 @@ type Network struct {
 	Rounds      int     `yaml:"rounds"`
 	Seed        uint64  `yaml:"seed"` // of graph and schedule, public
 
-	Method run.Settings `yaml:"method"` // of package gossip
+	Method job.Settings `yaml:"method"` // of package gossip
 }
 
 // Load reads the block `network` of a spec file, and the position of each of its fields.
 func Load(file string) (n Network, places map[string]string, err error) {
-	block, place, err := run.LoadBlock(file, "network", &n)
+	block, place, err := job.LoadBlock(file, "network", &n)
 	switch {
 	case err != nil:
 		return n, nil, err
@@ -48,14 +49,14 @@ func Load(file string) (n Network, places map[string]string, err error) {
 		places[name] = block.FieldPlace(name)
 	}
 	for i, p := range n.Files {
-		n.Files[i] = run.Beside(file, p)
+		n.Files[i] = job.Beside(file, p)
 	}
-	n.EdgeList = run.Beside(file, n.EdgeList)
+	n.EdgeList = job.Beside(file, n.EdgeList)
 	return n, places, nil
 }
 
 // Method reads the settings of the block method of a network, beside the name, into a method of entry's.
-func Method(s run.Settings, entry gossip.Entry) (gossip.Method, error) {
+func Method(s job.Settings, entry gossip.Entry) (gossip.Method, error) {
 	s = slices.Clone(s)
 	s.Take("name")
 	return entry.DecodeBy(func(v any) error { return s.Decode(v, "network.method") })

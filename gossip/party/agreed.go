@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -20,7 +21,7 @@ func configured(a *agreement.Agreement, entry gossip.Entry, at gossip.Node, j *r
 	if a.Schedule.Open == nil {
 		return entry.Decode(a.Owners[at.Index].Method)
 	}
-	var settings run.Settings
+	var settings job.Settings
 	for _, s := range a.Method.Settings {
 		settings = append(settings, run.Override{Path: s.Field, Value: s.Value})
 	}

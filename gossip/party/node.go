@@ -36,6 +36,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
@@ -554,7 +555,7 @@ func (s *session) begin() (err error) {
 	if s.Info != nil {
 		return nil
 	}
-	if s.Info, err = run.NewInfo(s.Job, s.o.Version); err != nil {
+	if s.Info, err = job.NewInfo(s.Job, s.o.Version); err != nil {
 		return err
 	}
 	s.Info.Binary = runlog.Binary()

@@ -16,7 +16,9 @@ import (
 	"github.com/sottodp/sotto/oracle/replay"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // Verify verifies a finished run directory as run.Verify does. Of an owner's run in a network it checks that
@@ -33,7 +35,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding
 	fail := func(err error) ([]record.Finding, error) { return nil, &run.InputError{Where: dir, Err: err} }
 	entry, err := gossip.Lookup(v.Info.Method)
 	if err != nil {
-		return fail(run.OtherBuild(v.Info, "method", v.Info.Method))
+		return fail(runlog.OtherBuild(v.Info, "method", v.Info.Method))
 	}
 	m, err := entry.Decode(v.Info.Config)
 	if err != nil {
@@ -59,7 +61,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding
 		return fail(fmt.Errorf("%s: found owner %d of %d", runlog.JournalFile, at.Index, schedule.Graph.N))
 	}
 	steps := schedule.Counts()[at.Index]
-	v.Job.Owner = &run.Owner{Index: at.Index, Activations: steps, Method: m}
+	v.Job.Owner = &job.Owner{Index: at.Index, Activations: steps, Method: m}
 	plan, planErr := m.Plan(v.Job.Facts, steps)
 	if err := agreed(v, entry, m, facts, at, head.Config); err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (p *past) Mix(_ context.Context, _ int, act gossip.Activation, m []float64)
 // directory does not hold those of the others.
 func outcome(v *run.Verification, x []float64, owners int) error {
 	r := v.Info.Result
-	finite := run.Finite(x...)
+	finite := score.Finite(x...)
 	holds := r.Owners >= 1 && r.Owners <= owners
 	detail := fmt.Sprintf("the model is the mean of %d of %d owners' parameters; the others' are in no file here, so neither their number nor the mean can be checked", r.Owners, owners)
 	switch {

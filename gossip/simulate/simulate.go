@@ -27,7 +27,9 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // notice accompanies every result.
@@ -99,7 +101,7 @@ type Env struct {
 
 // Run reads the rows, divides them and trains.
 func (p *Plan) Run(ctx context.Context, env Env) (*Result, error) {
-	id, err := run.NewID()
+	id, err := job.NewID()
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func (p *Plan) train(ctx context.Context, owner int, table *data.Table, local *p
 	}
 	t := run.Trainer{Job: j, Table: table, Meter: meter, Streams: j.Streams(), Journal: run.NopJournal{},
 		Pool: local.Owner()}
-	return t.Model(ctx, run.Guarantee{Budget: p.Spec.Privacy.Budget(), Unit: j.Schema.Unit, Dataset: j.Schema.Dataset})
+	return t.Model(ctx, job.Guarantee{Budget: p.Spec.Privacy.Budget(), Unit: j.Schema.Unit, Dataset: j.Schema.Dataset})
 }
 
 // SumResult returns the result of owners who add up their sums, which gave all of them that model and took so many
@@ -215,7 +217,7 @@ func (p *Plan) SumResult(id string, file *model.File, test *data.Table, seconds 
 	}
 	m, err := file.New()
 	if err == nil {
-		r.Test = run.Score(m, file.Weights(), test, p.Job.Schema.ClassNames(), file.Threshold)
+		r.Test = score.Exact(m, file.Weights(), test, p.Job.Schema.ClassNames(), file.Threshold)
 	}
 	return r, err
 }
@@ -233,11 +235,11 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 	r := p.result(id, seconds)
 	r.Rounds, r.Share, r.Beta, r.W = p.Schedule.Rounds, p.Schedule.Share(), p.beta(), gossip.Mean(nodes)
 	r.PerSecond = float64(r.Rounds) / r.Seconds
-	if !run.Finite(r.W...) {
+	if !score.Finite(r.W...) {
 		return nil, run.ErrDiverged
 	}
 	if test != nil {
-		r.Test = run.Score(p.Job.Model, r.W, test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
+		r.Test = score.Exact(p.Job.Model, r.W, test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 	}
 	for i, o := range p.Owners {
 		q := OwnerResult{Name: o.Name, Rows: o.Facts.Rows, Activations: o.Activations, Noise: o.Method.NoiseMultiplier()}
@@ -254,7 +256,7 @@ func (p *Plan) Result(id string, nodes [][]float64, test *data.Table, seconds fl
 		}
 		r.Apart = max(r.Apart, math.Sqrt(square))
 		if test != nil {
-			s := run.Score(p.Job.Model, nodes[i], test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
+			s := score.Exact(p.Job.Model, nodes[i], test, p.Job.Schema.ClassNames(), p.Job.Spec.Model.Threshold)
 			if q.Test = s.Accuracy; q.Test == nil {
 				q.Test = s.RMSE
 			}

@@ -122,7 +122,7 @@ var table = map[string][]string{
 	"oracle/perturb": join(public, []string{"internal/lbfgs"}),                   // bounds and solvers: no data
 	"oracle/remote":  join(public, []string{"internal/twins", "oracle/private"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
-	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
+	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/kern", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 	"ledger":         {"internal/chart", "internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 
 	// What is known of a run. It recomputes ε from events, so it knows the words.
@@ -144,28 +144,32 @@ var table = map[string][]string{
 	// The gate to tables.
 	"access": {"data", "data/source", "schema", "ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
 
+	// Jobs: what runs do, settled before any has rows. Exact figures of models.
+	"run/job":   join(public, []string{"internal/chart", "internal/readfile", "internal/redact", "internal/registry", "internal/text", "data", "model", "method", "ledger", "run/runlog", "run/quality"}),
+	"run/score": {"data", "model", "run/job", "run/quality", "run/runlog"},
+
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"record", "internal/redact", "internal/registry", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"run/job", "run/score", "record", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
-	"study/compare": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
+	"study/compare": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "run/job", "run/score", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// All owners simulated in one process; one owner on its own machine.
 	// settles who trains together, from the spec, before any rows
-	"gossip/netplan":  join(public, []string{"model", "method", "gossip", "gossip/agreement", "run", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
-	"gossip/party":    join(public, []string{"record", "gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
-	"gossip/demo":     {"gossip/netplan", "data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "internal/newfile"},
-	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/runlog", "internal/text"}),
+	"gossip/netplan":  join(public, []string{"model", "method", "gossip", "gossip/agreement", "run", "run/job", "run/runlog", "internal/chart", "internal/readfile", "internal/text"}),
+	"gossip/party":    join(public, []string{"record", "gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "gossip/transport", "oracle/replay", "run", "run/job", "run/score", "ledger", "gossip/agreement", "run/runlog", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"}),
+	"gossip/demo":     {"gossip/netplan", "data", "model", "gossip/party", "gossip/simulate", "gossip/transport", "run", "run/job", "internal/newfile"},
+	"gossip/simulate": join(public, []string{"gossip/netplan", "internal/chart", "access", "data", "model", "method", "gossip", "gossip/pool", "run", "run/job", "run/score", "run/runlog", "internal/text"}),
 
 	// A run whose rows are on several machines of one owner.
-	"run/describe": {"config", "data", "internal/chart", "internal/newfile", "internal/readfile", "ledger", "model", "oracle", "page/description", "privacy", "privacy/account", "privacy/mech", "privacy/noise", "privacy/sample", "record", "run", "run/runlog", "schema"},
-	"run/shards":   {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/runlog", "internal/readfile"},
+	"run/describe": {"config", "data", "internal/chart", "internal/newfile", "internal/readfile", "ledger", "model", "oracle", "page/description", "privacy", "privacy/account", "privacy/mech", "privacy/noise", "privacy/sample", "record", "run", "run/job", "run/runlog", "schema"},
+	"run/shards":   {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/job", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
 	"study/audit": join(public, []string{"access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search, which is charged and releases only its best.
-	"study/tune": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
+	"study/tune": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "run/job", "run/score", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),
 
 	// Layer 5, readers: pages over the record, and what an officer signs.
 	"page":             {"privacy", "record", "run/runlog", "internal/newfile", "ledger", "internal/chart", "internal/readfile"},
@@ -176,10 +180,10 @@ var table = map[string][]string{
 	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "page/description", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
-	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "access", "internal/chart", "internal/readfile", "internal/text"}),
+	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/runlog", "access", "internal/chart", "internal/readfile", "internal/text"}),
 	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
-	"paper/p2": join(public, []string{"data", "method", "run", "study/compare", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p2": join(public, []string{"data", "method", "run", "run/job", "study/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),
 	"paper/p4": join(public, []string{"data", "method", "internal/chart", "paper"}),
 
@@ -198,7 +202,7 @@ var table = map[string][]string{
 
 	// Layer 6.
 	"cmd/sotto": {"cli"},
-	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "run/size", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
+	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/job", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "run/size", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
 	// The benchmark measures whatever there is.
 	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
@@ -225,7 +229,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run/job", "run/score", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.
@@ -247,7 +251,7 @@ var sealed = []string{"plan", "run/quality", "method", "gossip", "gossip/agreeme
 
 // withoutRows are packages that work from what is public: they must reach neither the readers
 // of tables nor the gate to them, on any path of imports.
-var withoutRows = []string{"schema", "plan", "internal/onnx", "gossip/agreement"}
+var withoutRows = []string{"schema", "plan", "internal/onnx", "gossip/agreement", "run/job", "run/score"}
 
 // readers are what they must not reach.
 var readers = []string{"data/source", "access"}
@@ -259,10 +263,10 @@ var crypto = map[string][]string{
 	"crypto/sha512":    {"page/disclosure"}, // of signatures that ssh-keygen made
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
-	"crypto/rand":      {"data", "privacy/noise", "run", "access", "ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and tokens (R7); the key of the owner's sketches of tables; the ledger's mark key (R4); owners' keys; keys of masks
-	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                      // owners' signatures; the proof of a shared key
-	"crypto/tls":       {"gossip/transport", "run/shards"},                                                      // the way to the hub; of a worker to its coordinator
-	"crypto/x509":      {"gossip/transport", "run/shards"},                                                      // certificates of owners and hub; those around the proof
+	"crypto/rand":      {"data", "privacy/noise", "run/job", "access", "ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and keys of holdouts; the key of the owner's sketches of tables; the ledger's tokens (R7) and mark key (R4); owners' keys; keys of masks
+	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                          // owners' signatures; the proof of a shared key
+	"crypto/tls":       {"gossip/transport", "run/shards"},                                                          // the way to the hub; of a worker to its coordinator
+	"crypto/x509":      {"gossip/transport", "run/shards"},                                                          // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
 	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
 	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"},
@@ -647,7 +651,7 @@ func TestRules(t *testing.T) {
 		{"dot", "privacy/noise/a.go", `import . "math/rand/v2"`, "found ."},
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
-		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run, access, ledger, gossip/transport, gossip/mask"},
+		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run/job, access, ledger, gossip/transport, gossip/mask"},
 		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, run/shards"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},

@@ -128,7 +128,7 @@ func TestSizeOfFunctions(t *testing.T) {
 
 // mostOf are the lines that packages may have, generated ones and tests apart. A package that grew says what it could leave to another
 // first; one that shrank takes its limit down. The goal of step 22 for run is 5,000.
-var mostOf = map[string]int{"run": 7_750, "record": 1_900, "page": 1_850, "page/disclosure": 1_150, "oracle/remote": 1_250, "run/shards": 950}
+var mostOf = map[string]int{"run": 4_900, "run/job": 2_700, "run/score": 250, "record": 1_900, "page": 1_850, "page/disclosure": 1_150, "oracle/remote": 1_250, "run/shards": 950}
 
 // TestSizes: packages that were cut stay as small as they are. With -v it lists all: go test ./internal/arch -run TestSizes -v
 func TestSizes(t *testing.T) {

@@ -46,6 +46,7 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 	"github.com/sottodp/sotto/schema/schematest"
@@ -416,8 +417,8 @@ func specs() (all []sample) {
 func readSpec(dir string, _ *rand.Rand) error {
 	path := filepath.Join(dir, "spec.yaml")
 	_, a := run.LoadSpec(path, []run.Override{{Path: "method.steps", Value: "10", From: "--set method.steps"}})
-	_, b := run.LoadComparison(path)
-	_, _, c := run.LoadTuning(path)
+	_, b := job.LoadComparison(path)
+	_, _, c := job.LoadTuning(path)
 	_, _, d := netplan.Load(path)
 	return errors.Join(a, b, c, d)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/study/compare"
 )
 
@@ -230,14 +230,14 @@ func (x *experiment) parts() []*part {
 			if !ours {
 				continue
 			}
-			q := part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []run.TableSpec{x.table(d, logistic)},
+			q := part{name: "hyperparameters-" + d.name + "-" + number(e), tables: []job.TableSpec{x.table(d, logistic)},
 				variants: s.hyper(d, e, i == 0), epsilon: words([]float64{e}), seeds: s.Seeds, last: true, figure1: d.name}
 			add(q)
 			q.name, q.variants = "debiased-"+d.name+"-"+number(e), []variant{s.debiased(d, e)}
 			add(q)
 		}
-		rough := []run.TableSpec{x.table(d, logistic), x.table(d, svm)}
-		smooth := []run.TableSpec{x.table(d, logistic), x.table(d, smoothed)}
+		rough := []job.TableSpec{x.table(d, logistic), x.table(d, svm)}
+		smooth := []job.TableSpec{x.table(d, logistic), x.table(d, smoothed)}
 		for _, published := range []bool{true, false} {
 			name, seeds := d.name+"-defaults", s.Beside
 			if published {
@@ -316,7 +316,7 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 			}
 		}
 		for e, variants := range at {
-			p, err := one.plan(part{tables: []run.TableSpec{x.table(d, logistic)}, variants: variants,
+			p, err := one.plan(part{tables: []job.TableSpec{x.table(d, logistic)}, variants: variants,
 				epsilon: words([]float64{e}), seeds: 1, last: true})
 			if err != nil {
 				return err

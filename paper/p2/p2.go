@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/paper"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/study/compare"
 )
 
@@ -101,8 +102,8 @@ type variant struct {
 	fields      []string // name, value, …
 }
 
-func (v variant) settings() run.Settings {
-	s := run.Settings{set("name", v.name), set("label", fmt.Sprintf("%q", v.label))}
+func (v variant) settings() job.Settings {
+	s := job.Settings{set("name", v.name), set("label", fmt.Sprintf("%q", v.label))}
 	for i := 0; i < len(v.fields); i += 2 {
 		s = append(s, set(v.fields[i], v.fields[i+1]))
 	}
@@ -110,9 +111,9 @@ func (v variant) settings() run.Settings {
 }
 
 // table is a dataset under a model, as one of the tables of a comparison.
-func (x *experiment) table(d dataset, model string) run.TableSpec {
-	t := run.TableSpec{Name: d.name + " " + model, Schema: x.schema(d), Rows: d.rows,
-		Model: run.Settings{set("name", model), set("l2", number(lambda))}}
+func (x *experiment) table(d dataset, model string) job.TableSpec {
+	t := job.TableSpec{Name: d.name + " " + model, Schema: x.schema(d), Rows: d.rows,
+		Model: job.Settings{set("name", model), set("l2", number(lambda))}}
 	for _, f := range d.files {
 		t.Data = append(t.Data, filepath.Join(x.Data, f))
 	}
@@ -123,7 +124,7 @@ func (x *experiment) table(d dataset, model string) run.TableSpec {
 type part struct {
 	name      string
 	adjacency privacy.Adjacency // add-or-remove where it is not set
-	tables    []run.TableSpec
+	tables    []job.TableSpec
 	variants  []variant
 	epsilon   []string
 	seeds     int
@@ -138,7 +139,7 @@ func (x *experiment) plan(q part) (*compare.Plan, error) {
 	o := compare.Options{
 		Flags: []run.Override{set("privacy.delta", number(delta)),
 			set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
-		Varied: run.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split,
+		Varied: job.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split,
 			Tables: q.tables},
 	}
 	if q.figure1 != "" && x.size.Folds > 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -90,7 +91,7 @@ func EstimateBounds(ctx context.Context, o BoundsOptions) (*Bounds, error) {
 	q.Data, q.Ledger, q.AcceptDropped, q.Notice = o.Data, o.Ledger, o.AcceptDropped, o.Notice
 	q.Streams = o.streams
 	out := &Bounds{Dataset: s.Dataset, Budget: budget}
-	out.Sampler = run.SamplerDelta(len(columns)*schema.GridBins(), 1, budget.Epsilon)
+	out.Sampler = job.SamplerDelta(len(columns)*schema.GridBins(), 1, budget.Epsilon)
 	out.Deviation, out.Least = counts.deviation(), math.Ceil(counts.least(1))
 	out.Run, err = q.Ask(ctx, func(b oracle.Batch) error {
 		mean, err := b.Mean(q.Queries[0].(oracle.Mean))

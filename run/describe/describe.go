@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -124,7 +125,7 @@ func (o Options) plan(ctx context.Context) (p Plan, b privacy.Budget, err error)
 func (o Options) describe(p Plan, b privacy.Budget) (*runlog.Description, error) {
 	e := &runlog.Description{
 		Format: runlog.DescriptionFormat, Started: time.Now().UTC().Truncate(time.Millisecond), Version: o.Version,
-		Build: run.Program(), Data: run.TablePath(o.Data), Dataset: p.Full.Dataset, Unit: p.Full.Unit, Rows: p.Full.Rows,
+		Build: runlog.Program(), Data: job.TablePath(o.Data), Dataset: p.Full.Dataset, Unit: p.Full.Unit, Rows: p.Full.Rows,
 		Bins: p.Bins, Pairs: o.Pairs, Budget: b, Accountant: account.Best{}.String(),
 		Noise: p.sigma(), Ledger: o.Ledger, Warnings: p.warnings(),
 	}
@@ -138,7 +139,7 @@ func (o Options) describe(p Plan, b privacy.Budget) (*runlog.Description, error)
 	if e.Plan, err = privacy.MarshalEvent(p.Event()); err != nil {
 		return nil, err
 	}
-	e.ID, err = run.NewID()
+	e.ID, err = job.NewID()
 	return e, err
 }
 
@@ -248,7 +249,7 @@ func compare(dir, name string, own []byte, e *runlog.Description) (record.Findin
 	released := e.Version != "(devel)" && !strings.Contains(e.Version, "+dirty")
 	switch {
 	case bytes.Equal(there, own):
-	case name == runlog.DescriptionTable || released && e.Version == run.Version() && e.Build == run.Program():
+	case name == runlog.DescriptionTable || released && e.Version == runlog.Version() && e.Build == runlog.Program():
 		f.Holds, f.Detail = false, "it was changed: this program, which made it, makes another file from the record"
 	default:
 		f.Skipped, f.Detail = true, fmt.Sprintf(

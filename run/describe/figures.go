@@ -7,7 +7,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/privacy"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
@@ -47,7 +47,7 @@ func (h *histogram) v(ab, a, b float64) float64 {
 func (p Plan) Figures(answer []float64) *runlog.Figures {
 	s := p.deviation()
 	f := &runlog.Figures{Level: level, Deviation: runlog.Rounded(s),
-		Sampler: runlog.Rounded(run.SamplerDelta(p.Facts.Dim, 1, p.Epsilon))}
+		Sampler: runlog.Rounded(job.SamplerDelta(p.Facts.Dim, 1, p.Epsilon))}
 	var parts [][]float64
 	for first, c := range p.Cells.Histograms() {
 		parts = append(parts, answer[first:][:c.Form().Features()])

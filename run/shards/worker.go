@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -207,10 +208,10 @@ func (o Options) prepare(ctx context.Context) (*holder, error) {
 	if w.schema, err = o.Spec.LoadSchema(); err != nil {
 		return nil, err
 	}
-	if w.job, err = run.PrepareModel(o.Spec, w.schema); err != nil {
+	if w.job, err = job.PrepareModel(o.Spec, w.schema); err != nil {
 		return nil, err
 	}
-	if err := w.job.Allows(run.OnWorkers); err != nil {
+	if err := w.job.Allows(job.OnWorkers); err != nil {
 		return nil, err
 	}
 	if files, err := data.Files(o.Spec.Data); err != nil {

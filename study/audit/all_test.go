@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -43,7 +44,7 @@ func small(name string, epsilon float64, rows, features int) (*run.Job, error) {
 			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 				spec := &run.Spec{MethodName: name, Method: entry.Method, Model: run.ModelSpec{Name: on.model}, Output: method.Last,
 					Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj}}
-				job, failed := run.PrepareOn(spec, schema)
+				job, failed := job.PrepareOn(spec, schema)
 				if failed == nil {
 					return job, nil
 				}

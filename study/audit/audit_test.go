@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -26,7 +27,7 @@ import (
 func jobOf(t *testing.T, schema *schema.Schema, m method.Method, epsilon float64, adj privacy.Adjacency, accountant string) *run.Job {
 	t.Helper()
 	delta := 1e-5
-	job, err := run.PrepareOn(&run.Spec{MethodName: "sgd", Method: m, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
+	job, err := job.PrepareOn(&run.Spec{MethodName: "sgd", Method: m, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
 		Privacy: run.PrivacySpec{Epsilon: epsilon, Delta: &delta, Adjacency: adj, Accountant: accountant}}, schema)
 	if err != nil {
 		t.Fatal(err)

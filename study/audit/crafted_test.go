@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 var long = flag.Bool("long", false, "audit 1,120 correct runs, and faults with more seeds: some minutes")
@@ -110,7 +111,7 @@ func craftedJobs(t *testing.T) map[string]*run.Job {
 		"Laplace noise, ε alone": nil,
 	}
 	zero := 0.0
-	job, err := run.PrepareOn(&run.Spec{MethodName: "gd", Method: method.GD{}, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
+	job, err := job.PrepareOn(&run.Spec{MethodName: "gd", Method: method.GD{}, Model: run.ModelSpec{Name: "logistic"}, Output: method.Last,
 		Privacy: run.PrivacySpec{Epsilon: 4, Delta: &zero, Adjacency: privacy.AddRemove}}, schema)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func heldOut(t *testing.T, label, model string, adj privacy.Adjacency) *run.Job 
 		t.Fatal(err)
 	}
 	delta := 1e-5
-	job, err := run.PrepareOn(&run.Spec{MethodName: "sgd", Method: method.SGD{Steps: 8}, Model: run.ModelSpec{Name: model}, Output: method.Last, Holdout: 0.5,
+	job, err := job.PrepareOn(&run.Spec{MethodName: "sgd", Method: method.SGD{Steps: 8}, Model: run.ModelSpec{Name: model}, Output: method.Last, Holdout: 0.5,
 		Privacy: run.PrivacySpec{Epsilon: 4, Delta: &delta, Adjacency: adj, Accountant: "gdp"}}, schema)
 	if err != nil {
 		t.Fatal(err)

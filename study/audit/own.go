@@ -112,8 +112,8 @@ func blind(job *run.Job, err error) error {
 
 // own reads the rows of the spec: an access without charge, which the ledger records (R3).
 func (s Setup) own(ctx context.Context, job *run.Job, rows int) (*data.Table, error) {
-	gate := access.Gate{Notice: s.Notice, Dropped: run.Dropped(s.Notice, job.Spec.AcceptDropped), Void: s.Void, Unprotected: s.Unprotected,
-		Why: "audit by `sotto audit`"}
+	gate := access.Gate{Notice: s.Notice, Dropped: run.Dropped(s.Notice, job.Spec.AcceptDropped),
+		Void: s.Void, Unprotected: s.Unprotected, Why: "audit by `sotto audit`"}
 	table, err := run.Read(ctx, job.Spec.Ledger, "", gate, access.Lab, job.Schema, job.Spec.Data,
 		data.Options{Labels: job.Spec.Labels})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -122,7 +123,7 @@ func twinJob(name string, m method.Method, modelName string, images bool) (*run.
 		for _, delta := range []float64{1e-5, 0} {
 			for _, adj := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 				spec.L2 = l2
-				job, err := run.PrepareOn(&run.Spec{MethodName: name, Method: m, Model: spec, Output: method.Last,
+				job, err := job.PrepareOn(&run.Spec{MethodName: name, Method: m, Model: spec, Output: method.Last,
 					Privacy: run.PrivacySpec{Epsilon: allEpsilon, Delta: &delta, Adjacency: adj}}, s)
 				if err == nil && images && !job.Bytes() {
 					return nil, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 const clinic = "../../examples/clinic/sotto.yaml"
@@ -45,10 +46,10 @@ func apart(a, b map[uint64]int) int {
 func TestNeighborsOfParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		coins := rapid.SliceOfNDistinct(rapid.Uint64(), 3, 60, rapid.ID[uint64]).Draw(t, "coins")
-		v := run.Comparison{Split: rapid.Float64Range(0.05, 0.95).Draw(t, "split")}
+		v := job.Comparison{Split: rapid.Float64Range(0.05, 0.95).Draw(t, "split")}
 		fold := 0
 		if rapid.Bool().Draw(t, "folded") {
-			v = run.Comparison{Folds: rapid.IntRange(2, 7).Draw(t, "folds")}
+			v = job.Comparison{Folds: rapid.IntRange(2, 7).Draw(t, "folds")}
 			fold = rapid.IntRange(0, v.Folds-1).Draw(t, "fold")
 		}
 		at := rapid.IntRange(0, len(coins)-1).Draw(t, "at")
@@ -91,7 +92,7 @@ func TestFolds(t *testing.T) {
 	for _, a := range []privacy.Adjacency{privacy.AddRemove, privacy.ReplaceOne} {
 		times := make([]int, len(coins))
 		for fold := range 10 {
-			for i, h := range heldOut(coins, a, run.Comparison{Folds: 10}, fold) {
+			for i, h := range heldOut(coins, a, job.Comparison{Folds: 10}, fold) {
 				if h {
 					times[i]++
 				}
@@ -121,8 +122,8 @@ func planned(t *testing.T, o Options) *Plan {
 
 // A cell is what `sotto fit --lab --seed` gets.
 func TestCellIsARun(t *testing.T) {
-	p := planned(t, Options{File: clinic, Varied: run.Comparison{
-		Methods: []run.Settings{{flag("name", "sgd"), flag("steps", "20")}}, Epsilon: []string{"0.5"}, Seeds: 2}})
+	p := planned(t, Options{File: clinic, Varied: job.Comparison{
+		Methods: []job.Settings{{flag("name", "sgd"), flag("steps", "20")}}, Epsilon: []string{"0.5"}, Seeds: 2}})
 	if err := p.Train(t.Context(), 2, func(*Cell, Result) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -165,9 +166,9 @@ func (p *Plan) scores() string {
 // cut off, and the figures are those of one that was never stopped.
 func TestGoesOn(t *testing.T) {
 	schema, rows := "../../examples/clinic/schema.yaml", []string{"../../examples/clinic/patients.csv", "../../examples/clinic/heldout.csv"}
-	o := Options{File: clinic, Flags: []run.Override{flag("privacy.adjacency", "replace-one"), flag("method.steps", "5")}, Varied: run.Comparison{
-		Tables:  []run.TableSpec{{Name: "both", Schema: schema, Data: rows, Rows: 5000}, {Name: "one", Schema: schema, Data: rows[:1], Model: run.Settings{flag("name", "huber-svm")}}},
-		Methods: []run.Settings{{flag("name", "sgd")}, {flag("name", "sgd"), flag("label", "fast"), flag("rate", "100")}}, Epsilon: []string{"1", "none"}, Folds: 3, Seeds: 2,
+	o := Options{File: clinic, Flags: []run.Override{flag("privacy.adjacency", "replace-one"), flag("method.steps", "5")}, Varied: job.Comparison{
+		Tables:  []job.TableSpec{{Name: "both", Schema: schema, Data: rows, Rows: 5000}, {Name: "one", Schema: schema, Data: rows[:1], Model: job.Settings{flag("name", "huber-svm")}}},
+		Methods: []job.Settings{{flag("name", "sgd")}, {flag("name", "sgd"), flag("label", "fast"), flag("rate", "100")}}, Epsilon: []string{"1", "none"}, Folds: 3, Seeds: 2,
 	}}
 	ok := func(*Cell, Result) error { return nil }
 	unbroken := planned(t, o)
@@ -248,7 +249,7 @@ func TestGoesOn(t *testing.T) {
 // A method that refuses at one ε has a cell that says so; one that refuses everywhere is
 // an error.
 func TestRefusedCells(t *testing.T) {
-	o := Options{File: clinic, Varied: run.Comparison{Methods: []run.Settings{{flag("name", "sgd"), flag("noise_multiplier", "5")}}, Epsilon: []string{"0.001", "10"}}}
+	o := Options{File: clinic, Varied: job.Comparison{Methods: []job.Settings{{flag("name", "sgd"), flag("noise_multiplier", "5")}}, Epsilon: []string{"0.001", "10"}}}
 	p := planned(t, o)
 	if p.Cells[0].Refused == "" || p.Cells[1].Refused != "" || p.Left() != 1 || len(p.Warnings()) != 1 {
 		t.Errorf("refused: %q, %q", p.Cells[0].Refused, p.Cells[1].Refused)
@@ -271,7 +272,7 @@ func TestRefusedCells(t *testing.T) {
 
 // Parameters that are not finite make a cell that says so.
 func TestDiverged(t *testing.T) {
-	p := planned(t, Options{File: clinic, Varied: run.Comparison{Methods: []run.Settings{{flag("name", "sgd"), flag("rate", "1e300"), flag("clip", "1e60"), flag("steps", "5")}}}})
+	p := planned(t, Options{File: clinic, Varied: job.Comparison{Methods: []job.Settings{{flag("name", "sgd"), flag("rate", "1e300"), flag("clip", "1e60"), flag("steps", "5")}}}})
 	if err := p.Train(t.Context(), 1, func(*Cell, Result) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func TestFigure(t *testing.T) {
 // A stopped context ends the training with its error.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := planned(t, Options{File: clinic, Varied: run.Comparison{Seeds: 3, Split: 0.5}})
+	p := planned(t, Options{File: clinic, Varied: job.Comparison{Seeds: 3, Split: 0.5}})
 	n := 0
 	err := p.Train(ctx, 1, func(*Cell, Result) error { n++; cancel(); return nil })
 	if !errors.Is(err, context.Canceled) || n != 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // Notice is the warning on every comparison.
@@ -213,7 +213,7 @@ func csvOf(lines [][]string) string {
 
 // field returns a finite number as a CSV field; others are empty.
 func field(v float64) string {
-	if !run.Finite(v) {
+	if !score.Finite(v) {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', 8, 64)

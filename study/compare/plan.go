@@ -23,6 +23,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -35,12 +36,12 @@ type Options struct {
 	Flags  []run.Override // beat the file in all cells
 	Data   []string       // flags too: files read as one table
 	Label  string         // column to predict, where it is not the schema's label
-	Varied run.Comparison // the block `compare`, as flags have changed it
+	Varied job.Comparison // the block `compare`, as flags have changed it
 }
 
 // A Plan is a comparison with everything that follows from public facts.
 type Plan struct {
-	Varied run.Comparison
+	Varied job.Comparison
 	Cells  []*Cell // table by table, method by method, ε by ε
 	Runs   int     // trainings in all
 
@@ -120,10 +121,10 @@ func New(o Options) (*Plan, error) {
 	}
 	v.Seeds = max(1, v.Seeds)
 	if len(v.Tables) == 0 {
-		v.Tables = []run.TableSpec{{Data: o.Data}}
+		v.Tables = []job.TableSpec{{Data: o.Data}}
 	}
 	if len(v.Methods) == 0 {
-		v.Methods = []run.Settings{nil}
+		v.Methods = []job.Settings{nil}
 	}
 	if len(v.Epsilon) == 0 {
 		v.Epsilon = []string{""}
@@ -163,7 +164,7 @@ func (p *Plan) open(c *Cell) bool { return c.Refused == "" && len(c.Results) < p
 func fail(format string, args ...any) error { return &run.InputError{Err: fmt.Errorf(format, args...)} }
 
 // addTable settles a table and its cells.
-func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
+func (p *Plan) addTable(o Options, spec job.TableSpec) (*table, error) {
 	v := o.Varied
 	t := &table{name: spec.Name, files: spec.Data, hashes: map[int][]uint64{}, rows: spec.Rows}
 	p.tables = append(p.tables, t)
@@ -198,7 +199,7 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := s.Allows(run.InComparison); err != nil {
+			if err := s.Allows(job.InComparison); err != nil {
 				return nil, err
 			}
 			s.Label = o.Label
@@ -227,7 +228,7 @@ func (p *Plan) addTable(o Options, spec run.TableSpec) (*table, error) {
 }
 
 // prefixed are the settings of a block as those of the spec, its name first.
-func prefixed(block string, s run.Settings) []run.Override {
+func prefixed(block string, s job.Settings) []run.Override {
 	var out []run.Override
 	for _, o := range s {
 		o.Path = block + o.Path
@@ -241,7 +242,7 @@ func prefixed(block string, s run.Settings) []run.Override {
 }
 
 // settle takes the facts of the table from the spec of its first cell.
-func (t *table) settle(s *run.Spec, v run.Comparison) error {
+func (t *table) settle(s *run.Spec, v job.Comparison) error {
 	t.spec = s
 	var err error
 	if t.schema, err = s.LoadSchema(); err != nil {
@@ -281,7 +282,7 @@ func (t *table) settle(s *run.Spec, v run.Comparison) error {
 }
 
 // trainRows is the public number of rows that a fold trains on.
-func (t *table) trainRows(v run.Comparison, fold int) int {
+func (t *table) trainRows(v job.Comparison, fold int) int {
 	switch {
 	case v.Split != 0:
 		return int(math.Round(v.Split * float64(t.rows)))
@@ -315,7 +316,7 @@ func (p *Plan) Prepare(jobs int) error {
 		case c.err == nil:
 			can["m"+c.Method], can["t"+c.Table] = true, true
 			continue
-		case errors.Is(c.err, run.ErrLargeDelta):
+		case errors.Is(c.err, job.ErrLargeDelta):
 			return c.err
 		case !errors.As(c.err, &input) && !errors.Is(c.err, privacy.ErrExhausted):
 			return c.err
@@ -341,7 +342,7 @@ func (p *Plan) Prepare(jobs int) error {
 func (c *Cell) prepare(rows int) error {
 	schema := *c.table.schema
 	schema.Rows = rows
-	job, err := run.PrepareOn(c.Spec, &schema)
+	job, err := job.PrepareOn(c.Spec, &schema)
 	if err != nil {
 		return err
 	}

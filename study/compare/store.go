@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 )
 
 // Files of a comparison's directory.
@@ -66,10 +67,10 @@ func (p *Plan) facts() (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := one{Name: t.name, Schema: schema, Test: run.TablePath(t.spec.Test),
-			Labels: []string{run.TablePath(t.spec.Labels), run.TablePath(t.spec.TestLabels)}, Rows: t.rows}
+		o := one{Name: t.name, Schema: schema, Test: job.TablePath(t.spec.Test),
+			Labels: []string{job.TablePath(t.spec.Labels), job.TablePath(t.spec.TestLabels)}, Rows: t.rows}
 		for _, f := range t.files {
-			o.Files = append(o.Files, run.TablePath(f))
+			o.Files = append(o.Files, job.TablePath(f))
 		}
 		all.Tables = append(all.Tables, o)
 	}
@@ -123,7 +124,7 @@ func (p *Plan) Open(dir, version string) (s *Store, err error) {
 		}
 	}(s)
 	if fresh {
-		if s.ID, err = run.NewID(); err != nil {
+		if s.ID, err = job.NewID(); err != nil {
 			return nil, err
 		}
 		if err = newfile.JSON(filepath.Join(dir, headFile), "  ", head{s.ID, version, plan}); err != nil {

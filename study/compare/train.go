@@ -17,6 +17,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
+	"github.com/sottodp/sotto/run/score"
 )
 
 // A Result is one training. Its figures are computed without noise.
@@ -38,7 +40,7 @@ type Result struct {
 // OpenTables was not called, Train opens the tables and refuses protected rows.
 func (p *Plan) Train(ctx context.Context, jobs int, done func(*Cell, Result) error) error {
 	if !p.opened {
-		id, err := run.NewID()
+		id, err := job.NewID()
 		if err == nil {
 			err = p.OpenTables(ctx, id, false)
 		}
@@ -115,7 +117,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	if last.Status != method.Running {
 		r.Outcome = last.Status.String()
 	}
-	if !run.Finite(w...) {
+	if !score.Finite(w...) {
 		r.Outcome = run.Diverged
 		return r, nil
 	}
@@ -127,11 +129,11 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	if reg := job.Objective.Reg; reg != nil {
 		objective += reg.Value(w)
 	}
-	scores := run.Score(fitted, w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
+	scores := score.Exact(fitted, w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
 	if r.Score = scores.Accuracy; job.Schema.Classes() == 0 {
 		r.Score = scores.RMSE
 	}
-	if run.Finite(objective) {
+	if score.Finite(objective) {
 		r.Objective = &objective
 	}
 	return r, nil
@@ -208,7 +210,7 @@ func (p *Plan) release(q *part) {
 }
 
 // heldOut returns the records that score a part.
-func heldOut(coins []uint64, adjacency privacy.Adjacency, v run.Comparison, fold int) []bool {
+func heldOut(coins []uint64, adjacency privacy.Adjacency, v job.Comparison, fold int) []bool {
 	held := make([]bool, len(coins))
 	if adjacency == privacy.ReplaceOne {
 		order := make([]int, len(coins))
@@ -259,7 +261,7 @@ func (p *Plan) OpenTables(ctx context.Context, id string, void bool) error {
 }
 
 // read opens the files of the table.
-func (t *table) read(ctx context.Context, v run.Comparison, void bool, notice func(string)) error {
+func (t *table) read(ctx context.Context, v job.Comparison, void bool, notice func(string)) error {
 	gate, err := run.Gate(ctx, t.spec.Ledger, false, notice)
 	if err != nil {
 		return err

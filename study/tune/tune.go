@@ -27,7 +27,9 @@ import (
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 	"github.com/sottodp/sotto/run"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
+	"github.com/sottodp/sotto/run/score"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -113,7 +115,7 @@ func (p *Plan) spread() float64 {
 
 // New settles a search. It opens spec and schema and no data.
 func New(file string, flags []run.Override, label string) (*Plan, error) {
-	t, place, err := run.LoadTuning(file)
+	t, place, err := job.LoadTuning(file)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +146,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 			return nil, err
 		}
 		spec.Label = label
-		if err := spec.Allows(run.InSearch); err != nil {
+		if err := spec.Allows(job.InSearch); err != nil {
 			return nil, err
 		}
 		specs, names = append(specs, spec), append(names, cmp.Or(name, fmt.Sprintf("%d: %s", i+1, spec.MethodName)))
@@ -240,7 +242,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 		spec := *s
 		spec.Privacy.Epsilon, spec.Privacy.Accountant = b.Epsilon, inner.String()
 		spec.Uncentered = true // a private score is a loss over rows as they are
-		job, err := run.PrepareOn(&spec, schema)
+		job, err := job.PrepareOn(&spec, schema)
 		if err != nil {
 			return err
 		}
@@ -351,7 +353,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	}
 	info.Search = &r.Search
 	info.Result = &runlog.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: best.test}
-	r.File, err = r.Candidate.Job.File(best.w, run.GuaranteeOf(info))
+	r.File, err = r.Candidate.Job.File(best.w, job.GuaranteeOf(info))
 	if err != nil {
 		return nil, err
 	}
@@ -361,9 +363,9 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 
 // info returns the run.json of the search without the winner.
 func (p *Plan) info() (*runlog.Info, error) {
-	job := *p.Candidates[0].Job
-	job.Plan, job.Accountant = p.Event, p.accountant
-	i, err := run.NewInfo(&job, "")
+	whole := *p.Candidates[0].Job
+	whole.Plan, whole.Accountant = p.Event, p.accountant
+	i, err := job.NewInfo(&whole, "")
 	if err != nil {
 		return nil, err
 	}
@@ -465,7 +467,7 @@ func (p *Plan) search(ctx context.Context, table, test *data.Table,
 
 // train runs the i-th candidate and scores it.
 func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
-	streams noise.Streams) (made trained, score float64, err error) {
+	streams noise.Streams) (made trained, scored float64, err error) {
 	made.index = i
 	job := p.Candidates[i].Job
 	meter, err := account.NewPlan(p.Event.Among[i], p.accountant, p.Budget) // a candidate alone costs less than the search
@@ -482,7 +484,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
 	if made.w, _, err = run.Train(ctx, job, o); err != nil {
 		return made, 0, err
 	}
-	if !run.Finite(made.w...) {
+	if !score.Finite(made.w...) {
 		return made, math.Inf(-1), nil
 	}
 	if p.Score == ByLoss {
@@ -493,7 +495,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
 		loss, err := b.Loss(p.query, made.w)
 		return made, -loss, err
 	}
-	s := run.Score(job.Model, made.w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
+	s := score.Exact(job.Model, made.w, test, job.Schema.ClassNames(), job.Spec.Model.Threshold)
 	made.test = s
 	if s.Accuracy != nil {
 		return made, *s.Accuracy, nil

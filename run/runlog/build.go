@@ -1,4 +1,4 @@
-package run
+package runlog
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/sottodp/sotto/internal/kern"
-	"github.com/sottodp/sotto/model"
-	"github.com/sottodp/sotto/run/runlog"
 )
 
 // Module is the path of this module.
@@ -32,8 +30,8 @@ func Program() string {
 // Version is the version of Sotto in the running program: [runlog.ReleasedAs], or what the module system says.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || runlog.ReleasedAs != "" {
-		return cmp.Or(runlog.ReleasedAs, runlog.Devel)
+	if !ok || ReleasedAs != "" {
+		return cmp.Or(ReleasedAs, Devel)
 	}
 	m := &info.Main
 	for _, d := range info.Deps { // the program is another module's
@@ -44,7 +42,7 @@ func Version() string {
 	if m.Replace != nil {
 		m = m.Replace
 	}
-	return cmp.Or(m.Version, runlog.Devel)
+	return cmp.Or(m.Version, Devel)
 }
 
 // A Build describes the running program.
@@ -78,12 +76,12 @@ func ThisBuild() Build {
 
 // SameBuild says that this program is the build that made the run: the same file, or one of the same version. It is
 // false where neither tells.
-func SameBuild(info *runlog.Info) bool {
-	return info.Binary != "" && info.Binary == runlog.Binary() || sameBuild(info, ThisBuild())
+func SameBuild(info *Info) bool {
+	return info.Binary != "" && info.Binary == Binary() || sameBuild(info, ThisBuild())
 }
 
-func sameBuild(info *runlog.Info, b Build) bool {
-	told := b.Version != runlog.Devel && !strings.Contains(b.Version, "+dirty")
+func sameBuild(info *Info, b Build) bool {
+	told := b.Version != Devel && !strings.Contains(b.Version, "+dirty")
 	return told && info.Version == b.Version && info.Build == b.Program && info.Go == b.Go &&
 		info.Platform == b.Platform && info.Kernels == b.Kernels
 }
@@ -102,19 +100,18 @@ func (b Build) Text(w io.Writer) {
 }
 
 // OtherBuild is the error of a run whose method or model this build does not have.
-func OtherBuild(info *runlog.Info, what, name string) error {
+func OtherBuild(info *Info, what, name string) error {
 	maker := "another build of Sotto, version " + info.Version
 	if info.Build != "" {
 		maker = info.Build
 	}
-	return fmt.Errorf("%s: %s %q %w; the run was made by %s: use that program to verify or resume it", runlog.InfoFile,
+	return fmt.Errorf("%s: %s %q %w; the run was made by %s: use that program to verify or resume it", InfoFile,
 		what, name, ErrOtherBuild, maker)
 }
 
-// knows reports an error where this build does not have the run's model.
-func knows(info *runlog.Info, m ModelSpec) error {
-	if _, err := model.Lookup(m.Name); err != nil {
-		return OtherBuild(info, "model", m.Name)
-	}
-	return nil
+// Kernels names the float kernels in use: their arithmetic, which all sets share, and the set. Other kernels
+// may give other last bits.
+func Kernels() string {
+	set, _ := kern.Level()
+	return "lanes8/" + set
 }

@@ -1,4 +1,4 @@
-package run
+package job
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func (j *Job) foresee() {
 		return
 	}
 	if outlook.Rows > 0 && j.Spec.Holdout > 0 { // rows held out are not trained on
-		outlook.Rows = int(float64(outlook.Rows) * float64(j.whole().Rows) / float64(of.Facts.Rows))
+		outlook.Rows = int(float64(outlook.Rows) * float64(j.Whole().Rows) / float64(of.Facts.Rows))
 	}
 	if of != j {
 		outlook.Model = of.Spec.Model.Name

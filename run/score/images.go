@@ -1,4 +1,4 @@
-package run
+package score
 
 import (
 	"io"
@@ -6,23 +6,24 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
+	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 const exampleRows = 8 // of each kind
 
-// examples are the first images of a test table and the first that the model gets wrong; none if the rows
+// Examples are the first images of a test table and the first that the model gets wrong; none if the rows
 // are not images, have more than one number for each pixel, or are not pixels.
-func examples(j *Job, w []float64, t *data.Table) []runlog.Example {
+func Examples(j *job.Job, w []float64, t *data.Table) []runlog.Example {
 	image, classes := j.Schema.Image, j.Schema.ClassNames()
 	if image == nil || image.Encode != "" || len(image.Shape) != 2 || t.Classes == 0 || !j.Model.Facts().Probabilities {
 		return nil
 	}
 	var first, wrong []runlog.Example
-	outputs := predictor{model: j.Model, w: w}
+	outputs := Predictor{Model: j.Model, W: w}
 	for _, b := range t.Blocks {
 		row := -1
-		err := outputs.block(b, func(p []float64, label float32) error {
+		err := outputs.Block(b, func(p []float64, label float32) error {
 			if row++; p == nil {
 				return nil
 			}

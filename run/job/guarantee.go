@@ -1,4 +1,4 @@
-package run
+package job
 
 import (
 	"encoding/json"
@@ -44,10 +44,10 @@ type Guarantee struct {
 	Config  json.RawMessage `json:"config,omitempty"`
 }
 
-// numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a
+// Numerics states how far the run's numbers are from the theorem's (R14, R15, R23). Noise and samples at a
 // total variation distance t from the ideal change (ε, δ) to (ε, δ + (1+e^ε)·t). A batch takes dim values of
 // noise and, if it is sampled, at most 2³¹ gaps.
-func numerics(j *Job, batches int) string {
+func Numerics(j *Job, batches int) string {
 	switch {
 	case j.Owner != nil: // his noise is that of package gossip
 		return ""

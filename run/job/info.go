@@ -1,4 +1,4 @@
-package run
+package job
 
 import (
 	"crypto/rand"
@@ -12,16 +12,24 @@ import (
 	"time"
 
 	"github.com/sottodp/sotto/data"
-	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/internal/text"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
+
+// knows reports an error where this build does not have the run's model.
+func knows(info *runlog.Info, m ModelSpec) error {
+	if _, err := model.Lookup(m.Name); err != nil {
+		return runlog.OtherBuild(info, "model", m.Name)
+	}
+	return nil
+}
 
 // NewInfo returns the run.json of a new run, without the fields of the method if the job has none.
 func NewInfo(j *Job, version string) (*runlog.Info, error) {
@@ -31,8 +39,8 @@ func NewInfo(j *Job, version string) (*runlog.Info, error) {
 	}
 	i := &runlog.Info{
 		Format: runlog.InfoFormat, ID: id, Status: runlog.Running, Started: time.Now().UTC().Truncate(time.Millisecond),
-		Version: version, Build: Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Kernels:  kernels(),
+		Version: version, Build: runlog.Program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernels:  runlog.Kernels(),
 		SpecFile: absolute(j.Spec.File), Data: TablePath(j.Spec.Data), Test: TablePath(j.Spec.Test),
 		Labels: absolute(j.Spec.Labels), TestLabels: absolute(j.Spec.TestLabels),
 		Dataset: j.Schema.Dataset, Unit: j.Schema.Unit, UnitRows: j.Schema.UnitRows,
@@ -107,7 +115,7 @@ func (j *Job) gdp() *account.GaussianBound {
 // owner in a network.
 func (j *Job) Assumptions() []string {
 	own := *j.Schema
-	own.Rows = j.whole().Rows
+	own.Rows = j.Whole().Rows
 	return slices.Concat(own.Assumptions(), j.encodingFacts(), j.holdoutFacts())
 }
 
@@ -165,28 +173,21 @@ func absolute(p string) string {
 	return p
 }
 
-// kernels names the float kernels in use: their arithmetic, which all sets share, and the set. Other kernels
-// may give other last bits.
-func kernels() string {
-	set, _ := kern.Level()
-	return "lanes8/" + set
-}
-
-// jobOf rebuilds a job from run.json, where everything is configured already.
-func jobOf(info *runlog.Info) (*Job, error) {
+// FromInfo rebuilds a job from run.json, where everything is configured already.
+func FromInfo(info *runlog.Info) (*Job, error) {
 	entry, err := method.Lookup(info.Method)
 	if err != nil {
-		return nil, OtherBuild(info, "method", info.Method)
+		return nil, runlog.OtherBuild(info, "method", info.Method)
 	}
 	m, err := entry.Decode(info.Config)
 	if err != nil {
 		return nil, err
 	}
-	return jobWith(info, m)
+	return WithMethod(info, m)
 }
 
-// jobWith is the job of run.json with the method m; nil for a method that is not of package method.
-func jobWith(info *runlog.Info, m method.Method) (j *Job, err error) {
+// WithMethod is the job of run.json with the method m; nil for a method that is not of package method.
+func WithMethod(info *runlog.Info, m method.Method) (j *Job, err error) {
 	j = &Job{Method: m}
 	if j.Schema, err = schema.FromJSON(info.Schema); err != nil {
 		return nil, err

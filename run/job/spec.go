@@ -1,4 +1,4 @@
-package run
+package job
 
 import (
 	"cmp"
@@ -153,7 +153,7 @@ func LoadSpec(file string, overrides []Override) (*Spec, error) {
 			return nil, err
 		}
 	}
-	return parseSpec(file, src, overrides)
+	return ParseSpec(file, src, overrides)
 }
 
 // input turns a *config.Error into an *InputError.
@@ -218,7 +218,7 @@ type specFile struct {
 // topKeys are the fields of a spec.
 var topKeys = config.Names(specFile{})
 
-func parseSpec(file string, src []byte, overrides []Override) (s *Spec, err error) {
+func ParseSpec(file string, src []byte, overrides []Override) (s *Spec, err error) {
 	defer func() { err = input(err) }()
 	doc, err := config.Parse(file, "a spec", src)
 	if err != nil {
@@ -416,21 +416,21 @@ func (s *Spec) Place(field string) string {
 // Has says whether the file or a flag gives a field.
 func (s *Spec) Has(field string) bool { return s.doc != nil && s.doc.Has(field) }
 
-// missing returns the error of a missing field.
-func (s *Spec) missing(field, hint string) error {
+// Missing returns the error of a missing field.
+func (s *Spec) Missing(field, hint string) error {
 	return inputError(s.Place(field), "field %q is missing: %s", field, hint)
 }
 
 // check returns what is wrong with a spec, before any file is opened.
 func (s *Spec) check() error {
 	if s.Schema == "" {
-		return s.missing("schema", "the public description of the table; `sotto schema init` makes a skeleton")
+		return s.Missing("schema", "the public description of the table; `sotto schema init` makes a skeleton")
 	}
 	if s.TestLabels != "" && s.Test == "" {
-		return s.missing("test", "the table that test_labels are of")
+		return s.Missing("test", "the table that test_labels are of")
 	}
 	if s.Model.Name == "" {
-		return s.missing("model.name", "which model to train; choose "+strings.Join(model.Names(), ", "))
+		return s.Missing("model.name", "which model to train; choose "+strings.Join(model.Names(), ", "))
 	}
 	if err := cmp.Or(s.checkHoldout(), s.Allows(OnOneTable)); err != nil {
 		return err
@@ -441,11 +441,11 @@ func (s *Spec) check() error {
 	p := s.Privacy
 	switch {
 	case !s.Has("privacy.epsilon"):
-		return s.missing("privacy.epsilon", "Sotto has no default for it")
+		return s.Missing("privacy.epsilon", "Sotto has no default for it")
 	case p.Delta == nil:
-		return s.missing("privacy.delta", "Sotto has no default for it; 0 asks for pure ε")
+		return s.Missing("privacy.delta", "Sotto has no default for it; 0 asks for pure ε")
 	case !s.Has("privacy.adjacency"):
-		return s.missing("privacy.adjacency", "add-or-remove or replace-one")
+		return s.Missing("privacy.adjacency", "add-or-remove or replace-one")
 	}
 	if err := p.Budget().Validate(); err != nil {
 		field, _, _ := strings.Cut(err.Error(), ":")

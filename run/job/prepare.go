@@ -1,6 +1,6 @@
-// Package run assembles a spec into a run: only here data, model, method, meter, oracle, run log and ledger
-// meet.
-package run
+// Package job settles what a run does, before it has any row: a spec, what public facts determine of it, its plan, and
+// what run.json says of it. It reads no table.
+package job
 
 import (
 	"cmp"
@@ -222,18 +222,18 @@ func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, 
 	return encoded.WithPlaces(n), why, nil
 }
 
-// chosen is the job under the encoding that its run chose, without features that are 0 in every row.
-func (j *Job) chosen(c oracle.Choice) (*Job, error) {
+// Chosen is the job under the encoding that its run chose, without features that are 0 in every row.
+func (j *Job) Chosen(c oracle.Choice) (*Job, error) {
 	if j.Facts.Slots == 0 {
 		return j, nil
 	}
 	with := *j
-	with.Schema, with.Objective = j.Schema.Refined(c.Lines, j.paired(c)...), method.Objective{}
+	with.Schema, with.Objective = j.Schema.Refined(c.Lines, j.ChosenPairs(c)...), method.Objective{}
 	return &with, with.setModel()
 }
 
-// paired are the pairs that a choice names.
-func (j *Job) paired(c oracle.Choice) (pairs []schema.Pair) {
+// ChosenPairs are the pairs that a choice names.
+func (j *Job) ChosenPairs(c oracle.Choice) (pairs []schema.Pair) {
 	names := j.Schema.Curved()
 	for _, p := range c.Pairs {
 		pairs = append(pairs, schema.Pair{A: names[p[0]], B: names[p[1]]})
@@ -317,7 +317,7 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 		auto.SmoothBumps = auto.Smooths(j.Facts)
 		j.Method = auto
 	}
-	if j.Plan, err = j.plan(); err != nil {
+	if j.Plan, err = j.Replan(); err != nil {
 		if refused := (*InputError)(nil); errors.As(err, &refused) {
 			return nil, err
 		}
@@ -331,12 +331,12 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 			return nil, err
 		}
 	}
-	j.StateEvery = stateEvery(j.Method, j.Plan, j.Facts.Dim)
-	if _, err := spec.CheckDelta(j.whole(), ""); err != nil {
+	j.StateEvery = StateEvery(j.Method, j.Plan, j.Facts.Dim)
+	if _, err := spec.CheckDelta(j.Whole(), ""); err != nil {
 		return nil, err
 	}
 	j.foresee()
-	j.Warnings = j.cautions()
+	j.Warnings = j.Cautions()
 	return j, nil
 }
 
@@ -387,15 +387,15 @@ func (s *Spec) terms(a account.Accountant) method.Terms {
 	return method.Terms{Budget: s.methodBudget(), Accountant: a, Off: s.Privacy.Off}
 }
 
-// cautions returns the warnings of a job before it runs; they follow from public facts.
-func (j *Job) cautions() (warnings []string) {
+// Cautions returns the warnings of a job before it runs; they follow from public facts.
+func (j *Job) Cautions() (warnings []string) {
 	if c, ok := j.Method.(method.Cautious); ok {
 		warnings = append(warnings, c.Cautions(j.Facts, j.Objective)...)
 	}
 	if j.Outlook != nil {
 		warnings = append(warnings, j.bleak())
 	}
-	if warning, _ := j.Spec.CheckDelta(j.whole(), ""); warning != "" {
+	if warning, _ := j.Spec.CheckDelta(j.Whole(), ""); warning != "" {
 		warnings = append(warnings, warning)
 	}
 	return warnings
@@ -569,7 +569,7 @@ func (j *Job) setRegularizer() (err error) {
 // Meter certifies the plan against the budget, or makes the filter that the plan names.
 func (j *Job) Meter() (account.Meter, error) {
 	if j.Spec.Privacy.Off {
-		return &labMeter{adjacency: j.Facts.Adjacency}, nil
+		return LabMeter(j.Facts.Adjacency), nil
 	}
 	m, err := account.NewMeter(j.Plan, j.Accountant, j.Spec.Privacy.Budget())
 	if err != nil {
@@ -577,6 +577,9 @@ func (j *Job) Meter() (account.Meter, error) {
 	}
 	return m, nil
 }
+
+// LabMeter is the meter of a run without noise.
+func LabMeter(a privacy.Adjacency) account.Meter { return &labMeter{adjacency: a} }
 
 // labMeter admits only queries without noise. Such a run needs `lab: true`, guarantees nothing, and everything
 // that it writes says so.
@@ -592,10 +595,10 @@ func (m *labMeter) Charge(e privacy.Event) error {
 }
 
 // Cost returns ε of the charges at the job's δ: +Inf without noise.
-func (j *Job) Cost(charged privacy.Event) float64 { return j.cost(account.Spent, charged) }
+func (j *Job) Cost(charged privacy.Event) float64 { return j.CostBy(account.Spent, charged) }
 
-// cost is Cost by account.Spent or account.SpentNear.
-func (j *Job) cost(spent func(privacy.Event, account.Accountant, privacy.Event, privacy.Adjacency,
+// CostBy is Cost by account.Spent or account.SpentNear.
+func (j *Job) CostBy(spent func(privacy.Event, account.Accountant, privacy.Event, privacy.Adjacency,
 	float64) (float64, error), charged privacy.Event) float64 {
 	if j.Spec.Privacy.Off {
 		return math.Inf(1)

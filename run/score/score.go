@@ -1,4 +1,6 @@
-package run
+// Package score computes the exact figures of a model on the rows of a table. They have no noise; private figures are
+// those of run/quality.
+package score
 
 import (
 	"math"
@@ -12,24 +14,24 @@ import (
 
 const scoreRows = 256 // rows predicted at once
 
-// A predictor applies a model to blocks of rows.
-type predictor struct {
-	model model.Model
-	w     []float64
+// A Predictor applies a model to blocks of rows.
+type Predictor struct {
+	Model model.Model
+	W     []float64
 	out   []float64
 	ws    model.Workspace
 }
 
-// block calls f for each row in order, with the model's outputs (nil for a dropped row) and the row's label (0 if there
+// Block calls f for each row in order, with the model's outputs (nil for a dropped row) and the row's label (0 if there
 // is none), until f returns an error. The slice is reused.
-func (p *predictor) block(b *data.Block, f func(out []float64, label float32) error) error {
-	k := p.model.Outputs()
+func (p *Predictor) Block(b *data.Block, f func(out []float64, label float32) error) error {
+	k := p.Model.Outputs()
 	if p.out == nil {
 		p.out = make([]float64, scoreRows*k)
 	}
 	for from := 0; from < b.N; from += scoreRows {
 		v := data.View{Block: b, From: from, To: min(b.N, from+scoreRows)}
-		p.model.Predict(p.out[:v.Len()*k], p.w, v, &p.ws)
+		p.Model.Predict(p.out[:v.Len()*k], p.W, v, &p.ws)
 		for i := range v.Len() {
 			row, label := p.out[i*k:(i+1)*k], float32(0)
 			if b.Y != nil {
@@ -46,19 +48,19 @@ func (p *predictor) block(b *data.Block, f func(out []float64, label float32) er
 	return nil
 }
 
-// Score compares a model's predictions, by that threshold if there is one, with the labels of a table. The figures
+// Exact compares a model's predictions, by that threshold if there is one, with the labels of a table. The figures
 // are computed without noise: they are not private.
-func Score(m model.Model, w []float64, t *data.Table, classes []string, threshold map[string]float64) *runlog.Scores {
-	s := newScorer(m, w, t.Classes, classes, threshold)
+func Exact(m model.Model, w []float64, t *data.Table, classes []string, threshold map[string]float64) *runlog.Scores {
+	s := NewScorer(m, w, t.Classes, classes, threshold)
 	for _, b := range t.Blocks {
-		s.block(b)
+		s.Block(b)
 	}
-	return s.scores(t.Clamped)
+	return s.Scores(t.Clamped)
 }
 
-// A scorer scores a model block after block.
-type scorer struct {
-	predictor
+// A Scorer scores a model block after block.
+type Scorer struct {
+	Predictor
 	classes   []string // nil: the labels are numbers
 	threshold map[string]float64
 	rows      int
@@ -73,8 +75,8 @@ type scorer struct {
 	square, sum, sumSquare float64
 }
 
-func newScorer(m model.Model, w []float64, k int, classes []string, threshold map[string]float64) *scorer {
-	s := &scorer{predictor: predictor{model: m, w: w}, threshold: threshold}
+func NewScorer(m model.Model, w []float64, k int, classes []string, threshold map[string]float64) *Scorer {
+	s := &Scorer{Predictor: Predictor{Model: m, W: w}, threshold: threshold}
 	if k > 0 {
 		s.classes, s.confusion = classes, make([][]int, k)
 	}
@@ -84,9 +86,9 @@ func newScorer(m model.Model, w []float64, k int, classes []string, threshold ma
 	return s
 }
 
-// block counts the rows of a block.
-func (s *scorer) block(b *data.Block) error {
-	return s.predictor.block(b, func(p []float64, label float32) error {
+// Block counts the rows of a block.
+func (s *Scorer) Block(b *data.Block) error {
+	return s.Predictor.Block(b, func(p []float64, label float32) error {
 		switch {
 		case p == nil:
 			return nil
@@ -100,7 +102,7 @@ func (s *scorer) block(b *data.Block) error {
 	})
 }
 
-func (s *scorer) class(p []float64, y int) {
+func (s *Scorer) class(p []float64, y int) {
 	guess := model.Decide(p, s.threshold, s.classes)
 	s.confusion[y][guess]++
 	if guess == y {
@@ -112,15 +114,15 @@ func (s *scorer) class(p []float64, y int) {
 	}
 }
 
-func (s *scorer) number(p, y float64) {
+func (s *Scorer) number(p, y float64) {
 	e := p - y
 	s.square += e * e
 	s.sum += y
 	s.sumSquare += y * y
 }
 
-// scores returns the figures of all blocks. clamped is the number of numeric labels outside of their bounds.
-func (s *scorer) scores(clamped int) *runlog.Scores {
+// Scores returns the figures of all blocks. clamped is the number of numeric labels outside of their bounds.
+func (s *Scorer) Scores(clamped int) *runlog.Scores {
 	out := &runlog.Scores{Rows: s.rows}
 	if s.confusion != nil {
 		out.Classes, out.Confusion = s.classes, s.confusion
@@ -141,7 +143,7 @@ func (s *scorer) scores(clamped int) *runlog.Scores {
 	}
 	accuracy := float64(s.right) / n
 	out.Accuracy = &accuracy
-	if s.model.Facts().Probabilities {
+	if s.Model.Facts().Probabilities {
 		mean := s.loss / n
 		out.LogLoss = &mean
 	}

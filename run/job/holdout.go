@@ -67,7 +67,7 @@ func (j *Job) Whole() oracle.Public {
 	return facts
 }
 
-// Replan is the most that the run releases: what its method asks, and the score.
+// Replan makes the plan, the most that the run releases: what its method asks, and the score.
 func (j *Job) Replan() (privacy.Event, error) {
 	plan, err := j.Method.Plan(j.Facts)
 	if err == nil && j.Sum != nil {

@@ -218,6 +218,7 @@ type specFile struct {
 // topKeys are the fields of a spec.
 var topKeys = config.Names(specFile{})
 
+// ParseSpec reads the text of a spec file, whose name positions have, and applies the overrides.
 func ParseSpec(file string, src []byte, overrides []Override) (s *Spec, err error) {
 	defer func() { err = input(err) }()
 	doc, err := config.Parse(file, "a spec", src)

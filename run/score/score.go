@@ -75,6 +75,7 @@ type Scorer struct {
 	square, sum, sumSquare float64
 }
 
+// NewScorer scores a model with parameters w on labels of k classes, 0 for numbers.
 func NewScorer(m model.Model, w []float64, k int, classes []string, threshold map[string]float64) *Scorer {
 	s := &Scorer{Predictor: Predictor{Model: m, W: w}, threshold: threshold}
 	if k > 0 {

@@ -231,12 +231,6 @@ func Registry() []Entry { return models.All() }
 // Lookup finds a model by name.
 func Lookup(name string) (Entry, error) { return models.Lookup(name) }
 
-// IsNetwork says whether the model of that name is a chain of layers.
-func IsNetwork(name string) bool {
-	e, err := Lookup(name)
-	return err == nil && e.Net
-}
-
 // Names lists the models that New knows.
 func Names() []string {
 	var names []string

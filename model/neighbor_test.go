@@ -19,7 +19,7 @@ func TestNeighborFalls(t *testing.T) {
 	const n, dim = 40, 5
 	for _, name := range model.Names() {
 		k := classesOf(name, 3)
-		if model.IsNetwork(name) {
+		if isNetwork(name) {
 			k = 2
 		}
 		m, err := model.New(name, model.Options{Dim: dim, Classes: k, NormBound: 3, Config: smallOf(name, dim)})

@@ -42,7 +42,7 @@ func PlotTradeOff(g *record.Guarantee) template.HTML {
 		lines[i].X = t.FalsePositives
 	}
 	p := chart.Plot{ID: "tradeoff", Title: "The most true positives of any attack, by its false positives",
-		XLabel: "false positive rate", YLabel: "true positive rate", LogX: true, LogY: true, Lines: lines}
+		XLabel: "false positive rate", YLabel: "true positive rate", LogX: true, LogY: true, Shares: true, Lines: lines}
 	p.Desc = "At most"
 	said := 0
 	for _, a := range g.Attacks {

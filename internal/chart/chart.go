@@ -23,6 +23,7 @@ type Plot struct {
 	ID, Title, Desc string // ID is unique on the page; Desc describes the plot in words
 	XLabel, YLabel  string
 	LogX            bool
+	Shares          bool     // axes are of shares, and their ticks in percent: logarithmic ones
 	LogY            bool     // the y axis has decades; values up to 0 are not drawn
 	Tight           bool     // the y axis does not begin at 0
 	Counts          bool     // x counts something: its ticks are whole numbers
@@ -226,6 +227,7 @@ type scale struct {
 	lo, hi float64
 	ticks  []float64
 	log    bool
+	share  bool // ticks are in percent
 }
 
 // tick is the value and the label of a tick.
@@ -233,7 +235,9 @@ func (s scale) tick(v float64) (at float64, label string) {
 	if !s.log {
 		return v, Number(v, 3)
 	}
-	if at = math.Pow(10, v); s.hi-s.lo <= narrow {
+	if at = math.Pow(10, v); s.share {
+		return at, Number(100*at, 3) + " %"
+	} else if s.hi-s.lo <= narrow {
 		return at, Number(at, 1)
 	}
 	return at, "10" + superscript(int(v))
@@ -275,7 +279,9 @@ func (p *Plot) ranges() (x, y scale) {
 			}
 		}
 	}
-	return p.xScale(xlo, xhi), p.yScale(ylo, yhi)
+	x, y = p.xScale(xlo, xhi), p.yScale(ylo, yhi)
+	x.share, y.share = p.Shares, p.Shares
+	return x, y
 }
 
 // points calls see with each point that is drawn, and its spread.

@@ -52,7 +52,8 @@ func figures(c *runlog.ColumnFigures, form *schema.Form) (rows []figure) {
 	add := func(name string, f runlog.Figure) {
 		r := figure{name, tooFew, ""}
 		if f.Value != nil {
-			r = figure{name, value(form, *f.Value), value(form, f.Low) + " to " + value(form, f.High)}
+			write := writer(form, f)
+			r = figure{name, write(*f.Value), write(f.Low) + " to " + write(f.High)}
 		}
 		rows = append(rows, r)
 	}
@@ -70,7 +71,21 @@ func quantile(share float64) string {
 	if share == 0.5 {
 		return "median"
 	}
-	return chart.Number(100*share, 3) + " % of values below"
+	return chart.Number(100*share, 3) + " % are below"
+}
+
+// writer writes the values of a figure of a column: of a number, all with the decimals that its interval has in three
+// digits.
+func writer(form *schema.Form, f runlog.Figure) func(float64) string {
+	if form != nil && form.Write != nil {
+		return form.Write
+	}
+	width := f.High - f.Low
+	if !(width > 0) || math.Max(math.Abs(f.Low), math.Abs(f.High)) >= 1e6 {
+		return chart.Short
+	}
+	decimals := min(6, max(0, 2-int(math.Floor(math.Log10(width)))))
+	return func(v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 }
 
 // value writes a value of a column.

@@ -35,6 +35,7 @@ files with classes 0 to 9 and 512 features, say of a trained VGG16. --small take
   sotto paper p0 --data datasets --full --out p0-full`,
 	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",
 	Data: "mnist", Needed: true,
+	Kept:  true,
 	Page:  body,
 	Seeds: "1, with a stream of its own for each training",
 	Run:   paper.Sized(Small, Full, run),
@@ -91,11 +92,17 @@ func run(ctx context.Context, l *paper.Lab, size Size) (*paper.Results, error) {
 	}); err != nil {
 		return nil, err
 	}
-	r.Load[0] = paper.Load()
-	if r.Times, err = times(ctx, size, tasks[0]); err != nil {
+	alone := *l
+	alone.Progress = nil
+	timed, err := paper.Each(ctx, &alone, tasks[:1], func(ctx context.Context, t *task) (timing, error) {
+		begin := paper.Load()
+		list, err := times(ctx, size, t)
+		return timing{list, [2]string{begin, paper.Load()}}, err
+	})
+	if err != nil {
 		return nil, err
 	}
-	r.Load[1] = paper.Load()
+	r.Times, r.Load = timed[0].Times, timed[0].Load
 	return &paper.Results{R: r,
 		Tables:  []paper.Table{r.printed(), r.costs(), r.ladder(), r.epochs(), r.theorem(), slips(), r.settings()},
 		Claims:  r.claims(),

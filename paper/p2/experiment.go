@@ -373,9 +373,44 @@ func percent(c *compare.Cell) compare.Figure {
 	return f
 }
 
-// errors says by how many standard errors of the difference the mean a is above b.
-func errors(a, b compare.Figure) float64 {
-	return (a.Mean - b.Mean) / math.Sqrt(a.SD*a.SD/float64(a.N)+b.SD*b.SD/float64(b.N))
+// difference is by how many points a is above b on average, over the seeds and folds of both, with its standard error:
+// those of one seed share their rows and what is drawn from the seed, so they are compared with each other.
+func difference(a, b *compare.Cell) (points, se float64) {
+	type part struct{ seed, fold int }
+	of := map[part]float64{}
+	for _, r := range b.Results {
+		if r.Score != nil {
+			of[part{r.Seed, r.Fold}] = *r.Score
+		}
+	}
+	var list []float64
+	for _, r := range a.Results {
+		if v, ok := of[part{r.Seed, r.Fold}]; ok && r.Score != nil {
+			list = append(list, 100*(*r.Score-v))
+		}
+	}
+	return meanError(list)
+}
+
+// meanError is a mean with its standard error; NaN of none, and the error of one.
+func meanError(list []float64) (value, se float64) {
+	m, n := paper.MeanOf(list, func(x float64) float64 { return x }), float64(len(list))
+	switch len(list) {
+	case 0:
+		return math.NaN(), math.NaN()
+	case 1:
+		return m.Value, math.NaN()
+	}
+	return m.Value, m.SD / math.Sqrt(n)
+}
+
+// errors says by how many standard errors of the difference a is above b; 0 where all are equal.
+func errors(a, b *compare.Cell) float64 {
+	points, se := difference(a, b)
+	if points == 0 {
+		return 0
+	}
+	return points / se
 }
 
 // deviation is a standard deviation, empty for that of one value.

@@ -215,8 +215,8 @@ func (r *Report) claims(tables []*table) (all paper.Claims) {
 		Because("k random edges of a complete graph of n nodes leave β² = 1 − k/(n−1): one node in five mixes too slowly for the corollary.")
 	for _, t := range tables {
 		if b, c := r.find(t.name, "l2", tenth, 0.8), r.find(t.name, "l2", fifth, 0.8); t.few {
-			all.Add("§5.2", "Figure 1, ι, "+t.name, "a larger ι leads to a higher loss", b.Last() < c.Last(), "F %.4f and %.4f"+once,
-				b.Last(), c.Last())
+			all.Add("§5.2", "Figure 1, ι, "+t.name, "a larger ι leads to a higher loss", b.Last() < c.Last(),
+				"F %.4f and %.4f"+once, b.Last(), c.Last())
 		}
 	}
 	for _, t := range tables {

@@ -55,12 +55,13 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 	list.NotTested("§4", "early-stops-are-acceptable",
 		"a run that does not end may be stopped early and its point is still acceptable",
 		"What is acceptable has no measure in the paper.")
-	list.NotTested("§4, footnote 3", "dp-gd", "DP-GD \"cannot produce practical results using the algorithmic parameters "+
-		"described in the DP-GD paper\"", "The paper reports none of its runs, and not what a practical result is.")
+	list.NotTested("§4, footnote 3", "dp-gd",
+		"DP-GD \"cannot produce practical results using the algorithmic parameters described in the DP-GD paper\"", "The paper reports none of its runs, and not what a practical result is.")
 	return list
 }
 
-// printedClaims has one claim for each cell that the paper prints: whether all five runs end, or ×. Losses stand beside.
+// printedClaims has one claim for each cell that the paper prints: whether all five runs end, or ×. Losses stand
+// beside.
 func (f found) printedClaims(list *paper.Claims, patience int) {
 	for _, table := range []string{sampled, ijcnn1} {
 		for _, s := range Settings {
@@ -351,9 +352,9 @@ func (f found) improvements(list *paper.Claims) {
 	} {
 		v := f.beside(q.method, q.other, bounds[0], real[:1], here)
 		list.Add("§4", q.name, q.says+": less time", v.ofTime.above(),
-			"%s against %s; less in %d of %d cells of Covertype, non-convex, in which both end; fewer steps in %d, a lower loss in %d; "+
-				"in %d only %s ends, in %d only %s", v.ofTime, q.other, v.time, v.both, v.steps, v.loss, v.alone, q.method, v.behind,
-			q.other).Because(searches + " The paper does not say by what measure.")
+			"%s against %s; less in %d of %d cells of Covertype, non-convex, in which both end; fewer steps in %d, "+
+				"a lower loss in %d; in %d only %s ends, in %d only %s", v.ofTime, q.other, v.time, v.both, v.steps, v.loss,
+			v.alone, q.method, v.behind, q.other).Because(searches + " The paper does not say by what measure.")
 	}
 }
 

@@ -352,8 +352,8 @@ func (f found) improvements(list *paper.Claims) {
 			"2OPT-B", "OPT-B", early},
 	} {
 		v := f.beside(q.method, q.other, bounds[0], real[:1], here)
-		rest := fmt.Sprintf("of %d cells of Covertype, non-convex, both end in %d, only %s in %d, only %s in %d", v.cells, v.both,
-			q.method, v.alone, q.other, v.behind)
+		rest := fmt.Sprintf("of %d cells of Covertype, non-convex, both end in %d, only %s in %d, only %s in %d", v.cells,
+			v.both, q.method, v.alone, q.other, v.behind)
 		list.Add("§4", q.name+", time", q.says+": less time", v.ofTime.above(), "%s; less in %d, in fewer steps in %d; %s",
 			v.ofTime, v.time, v.steps, rest).Because(q.slow)
 		list.Add("§4", q.name+", loss", q.says+": a lower final loss", v.ofLoss.above(), "%s; lower in %d; %s", v.ofLoss, v.loss,

@@ -38,7 +38,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 23 {
+	if len(r.Claims) != 27 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	for _, p := range r.Figures[0].Panels().Plots {

@@ -356,8 +356,8 @@ func (f found) improvements(list *paper.Claims) {
 			v.both, q.method, v.alone, q.other, v.behind)
 		list.Add("§4", q.name+", time", q.says+": less time", v.ofTime.above(), "%s; less in %d, in fewer steps in %d; %s",
 			v.ofTime, v.time, v.steps, rest).Because(q.slow)
-		list.Add("§4", q.name+", loss", q.says+": a lower final loss", v.ofLoss.above(), "%s; lower in %d; %s", v.ofLoss, v.loss,
-			rest).Because(certified)
+		list.Add("§4", q.name+", loss", q.says+": a lower final loss", v.ofLoss.above(), "%s; lower in %d; %s", v.ofLoss,
+			v.loss, rest).Because(certified)
 	}
 }
 

@@ -117,6 +117,9 @@ func (p panel) label(value string) string {
 	return p.field + " " + value
 }
 
+// swapped follows the label of a method of P2 under replace-one.
+const swapped = ", replace-one"
+
 // repaired follows the label of a variant with Sotto's Armijo test, which compares means, instead of P2's.
 const repaired = ", mean test"
 
@@ -200,6 +203,16 @@ func (s Size) methods(d dataset, fromPaper bool) (gradient, minimizers []variant
 	}, []variant{{outpertRSGD + own, "outpert-sgd", nil}, {outpertGD + own, "outpert", nil}}
 }
 
+// replaced are P2's methods under replace-one, where OutPert-RSGD has its theorem.
+func (s Size) replaced(d dataset) (list []variant) {
+	base := published(s.batch(d, rate))
+	for _, v := range []variant{{blsgd, "blsgd", base}, {blsgdAC, "blsgd", with(base, "decay", "0.05")},
+		{blgd, "blsgd", with(base, "batch", "0")}} {
+		list = append(list, variant{v.label + swapped, v.name, asWritten(d, s.share(), v.fields)})
+	}
+	return list
+}
+
 // results are all figures of the experiment.
 type results struct {
 	size Size
@@ -250,6 +263,10 @@ func (x *experiment) parts() []*part {
 			add(part{name: name, tables: rough, variants: gradient, epsilon: words(s.Epsilon), seeds: seeds, last: published})
 			add(part{name: name + "-replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers,
 				epsilon: words(s.Epsilon), seeds: seeds})
+			if published && ours {
+				add(part{name: d.name + "-proposed-replace-one", adjacency: privacy.ReplaceOne, tables: smooth,
+					variants: s.replaced(d), epsilon: words(s.Epsilon), seeds: seeds, last: true})
+			}
 		}
 		add(part{name: d.name + "-without-noise", tables: smooth, variants: []variant{{optimum, "optimum", nil}},
 			epsilon: []string{compare.NoNoise}, seeds: s.Beside})
@@ -502,10 +519,11 @@ func (r *results) figure2() paper.Figure {
 	return f
 }
 
-// tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberized one.
+// tableOf is the table that a method has its figures on: those that need a smooth loss, and those that are compared with
+// them under replace-one, have the Huberized one.
 func tableOf(data, model, method string) string {
-	if model == svm &&
-		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
+	if model == svm && (strings.HasSuffix(method, swapped) ||
+		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own))) {
 		model = smoothed
 	}
 	return data + " " + model

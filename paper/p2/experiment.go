@@ -519,8 +519,8 @@ func (r *results) figure2() paper.Figure {
 	return f
 }
 
-// tableOf is the table that a method has its figures on: those that need a smooth loss, and those that are compared with
-// them under replace-one, have the Huberized one.
+// tableOf is the table that a method has its figures on: those that need a smooth loss, and those that are compared
+// with them under replace-one, have the Huberized one.
 func tableOf(data, model, method string) string {
 	if model == svm && (strings.HasSuffix(method, swapped) ||
 		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own))) {

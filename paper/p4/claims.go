@@ -200,6 +200,19 @@ func (f factors) above() bool {
 	return len(f) > 1 && m.Value > 2*m.SD/math.Sqrt(float64(len(f)))
 }
 
+// because is why a claim fails: where a ratio of 1 is within two standard errors, that it is not shown; and where the
+// mean is against it, the reason for that.
+func (f factors) because(why string) string {
+	m, reason := f.mean(), ""
+	if se := m.SD / math.Sqrt(float64(max(1, len(f)))); len(f) < 2 || m.Value > -2*se {
+		reason = "Not shown: a factor of 1 is within two standard errors. "
+	}
+	if m.Value < 0 {
+		reason += why
+	}
+	return strings.TrimSpace(reason)
+}
+
 func (f factors) mean() paper.Mean { return paper.MeanOf(f, func(x float64) float64 { return x }) }
 
 // String is the geometric mean of the ratios, and the range of two standard errors about it.
@@ -291,12 +304,12 @@ func (f found) sentences(list *paper.Claims) {
 		v := f.beside(m, "TR", bounds[0], real, every)
 		list.Add("§1", "fewer-iterations, "+m, m+" requires fewer iterations than DP-TR", v.ofSteps.above(),
 			"%s; fewer in %d of %d cells in which all runs of both end, in %d by more than two standard errors; %s", v.ofSteps,
-			v.steps, v.both, v.fewer, v.rest(m)).Because(tardy)
+			v.steps, v.both, v.fewer, v.rest(m)).Because(v.ofSteps.because(tardy))
 		list.Add("§1", "less-computation, "+m, m+" does less computation on average at each iteration: less time for a step",
-			v.ofPer.above(), "%s; less in %d of %d cells", v.ofPer, v.per, v.both).Because(searches)
+			v.ofPer.above(), "%s; less in %d of %d cells", v.ofPer, v.per, v.both).Because(v.ofPer.because(searches))
 		list.Add("§1, §5", "significantly less time, "+m, m+" runs significantly faster", v.ofTime.above(),
 			"%s; less in %d of %d cells, in %d by more than two standard errors", v.ofTime, v.time, v.both, v.clear).
-			Because(searches)
+			Because(v.ofTime.because(searches))
 	}
 	v := f.beside("2OPT-LS", "TR", bounds[0], real, every)
 	list.Add("§5", "consistently-outperforms",
@@ -355,9 +368,9 @@ func (f found) improvements(list *paper.Claims) {
 		rest := fmt.Sprintf("of %d cells of Covertype, non-convex, both end in %d, only %s in %d, only %s in %d", v.cells,
 			v.both, q.method, v.alone, q.other, v.behind)
 		list.Add("§4", q.name+", time", q.says+": less time", v.ofTime.above(), "%s; less in %d, in fewer steps in %d; %s",
-			v.ofTime, v.time, v.steps, rest).Because(q.slow)
+			v.ofTime, v.time, v.steps, rest).Because(v.ofTime.because(q.slow))
 		list.Add("§4", q.name+", loss", q.says+": a lower final loss", v.ofLoss.above(), "%s; lower in %d; %s", v.ofLoss,
-			v.loss, rest).Because(certified)
+			v.loss, rest).Because(v.ofLoss.because(certified))
 	}
 }
 

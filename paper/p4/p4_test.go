@@ -93,10 +93,13 @@ func TestFactors(t *testing.T) {
 	for _, c := range []struct {
 		ratios []float64
 		above  bool
-	}{{[]float64{2, 3, 2, 0.9, 4}, true}, {[]float64{2, 0.4, 1.2}, false}, {[]float64{3}, false}, {nil, false}} {
+	}{{[]float64{0.5, 0.4, 0.45}, false}, {[]float64{2, 3, 2, 0.9, 4}, true}, {[]float64{2, 0.4, 1.2}, false}, {[]float64{3}, false}, {nil, false}} {
 		v := cells(c.ratios...).beside("OPT", "TR", bounds[0], real, every)
 		if v.ofSteps.above() != c.above || len(v.ofSteps) != len(c.ratios) {
 			t.Errorf("%v: %s, above: %v", c.ratios, v.ofSteps, v.ofSteps.above())
+		}
+		if why := v.ofSteps.because("It is slow."); !c.above && strings.Contains(why, "Not shown") == (c.ratios != nil && c.ratios[0] < 1) {
+			t.Errorf("%v: the reason is %q", c.ratios, why)
 		}
 		for i, x := range v.ofPer { // six times as long for a step
 			if math.Abs(x-math.Log(6)) > 1e-9 {

@@ -52,6 +52,7 @@ type line struct {
 // A keeper writes the file. A nil keeper keeps nothing.
 type keeper struct {
 	dir, data string
+	judge     bool // see Lab
 	id        identity
 	began     time.Time
 	processor float64
@@ -73,9 +74,9 @@ type keeperKey struct{}
 // keep begins a piece of an experiment; it continues the one in l.Dir. It changes nothing on disk.
 func keep(e Experiment, l *Lab) (*keeper, error) {
 	b := runlog.ThisBuild()
-	k := &keeper{dir: l.Dir, data: l.Data, began: time.Now(), processor: Processor(), files: map[string]string{},
-		results: map[string][]byte{},
-		id:      identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}
+	k := &keeper{dir: l.Dir, data: l.Data, judge: l.Judge, began: time.Now(), processor: Processor(),
+		files: map[string]string{}, results: map[string][]byte{},
+		id: identity{Paper: e.Name, Version: l.Version, Commit: b.Commit, Platform: b.Platform, Kernels: b.Kernels}}
 	if b.Commit == "" || b.Modified {
 		if name, err := os.Executable(); err == nil {
 			if k.id.Program, err = checksum(name); err != nil {
@@ -88,16 +89,19 @@ func keep(e Experiment, l *Lab) (*keeper, error) {
 	k.pending = []line{{Identity: &k.id}, {Piece: &this}}
 	path := filepath.Join(l.Dir, keptFile)
 	text, err := readfile.All(path, 1<<32)
-	if os.IsNotExist(err) {
+	if os.IsNotExist(err) && !k.judge {
 		if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 {
 			return nil, fail("%s exists and is not empty; give a new or an empty directory, or one with an experiment to continue", l.Dir)
 		}
 		return k, nil
 	}
-	if err != nil {
+	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
 	if k.whole = int64(bytes.LastIndexByte(text, '\n') + 1); k.whole == 0 {
+		if k.judge {
+			return nil, fail("%s holds no experiment to judge; give the directory of one", l.Dir)
+		}
 		return k, nil
 	}
 	k.pieces, k.pending = nil, k.pending[1:]
@@ -122,6 +126,10 @@ func keep(e Experiment, l *Lab) (*keeper, error) {
 			k.pieces[len(k.pieces)-1].until(one)
 		}
 	}
+	if k.judge { // a piece runs jobs, and none is
+		k.pending = nil
+		return k, nil
+	}
 	k.pieces = append(k.pieces, this)
 	return k, nil
 }
@@ -132,11 +140,18 @@ func fail(format string, args ...any) error {
 
 // same refuses to continue another experiment, and says what differs.
 func (k *keeper) same() error {
-	if k == nil || k.was == nil || *k.was == k.id {
+	if k == nil || k.was == nil {
+		return nil
+	}
+	was := *k.was
+	if k.judge {
+		was.Version, was.Commit, was.Program = k.id.Version, k.id.Commit, k.id.Program
+	}
+	if was == k.id {
 		return nil
 	}
 	var what []string
-	a, b := reflect.ValueOf(*k.was), reflect.ValueOf(k.id)
+	a, b := reflect.ValueOf(was), reflect.ValueOf(k.id)
 	for i := range a.NumField() {
 		if a.Field(i).String() != b.Field(i).String() {
 			what = append(what,
@@ -205,7 +220,7 @@ func (k *keeper) begin() error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.file != nil {
+	if k.unlock != nil {
 		return nil
 	}
 	if err := k.same(); err != nil {
@@ -217,6 +232,9 @@ func (k *keeper) begin() error {
 	var err error
 	if k.unlock, err = run.LockDir(k.dir); err != nil {
 		return &run.InputError{Where: "--out", Err: err}
+	}
+	if k.judge {
+		return nil
 	}
 	f, err := readfile.OpenFile(filepath.Join(k.dir, keptFile), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
@@ -244,7 +262,11 @@ func (k *keeper) now() line {
 
 // end ends the piece and closes the file. Without results, nothing is written.
 func (k *keeper) end() error {
-	if k.file == nil {
+	if k.unlock == nil {
+		return nil
+	}
+	if k.judge {
+		k.unlock()
 		return nil
 	}
 	l := k.now()
@@ -261,6 +283,10 @@ func (k *keeper) end() error {
 // taken finds the kept result of a job.
 func (k *keeper) taken(job string, result any) (bool, error) {
 	if k == nil || k.results[job] == nil {
+		if k != nil && k.judge {
+			return false, fail("%s lacks the result of job %s; repeat the command that made it, with its program, and judge then",
+				k.dir, job)
+		}
 		return false, nil
 	}
 	return true, gob.NewDecoder(bytes.NewReader(k.results[job])).Decode(result)

@@ -25,6 +25,7 @@ type Experiment struct {
 	Needed      bool   // without Data there is no run
 	Seeds       string // what they are, for the record
 	Parallel    bool   // the number of trainings at once can be chosen
+	Kept        bool   // Each runs all, so that another build can judge the results again
 
 	Page string // what the page says of the experiment, a template that gets Results; tables, claims and figures follow
 	Run  func(ctx context.Context, l *Lab) (*Results, error)
@@ -37,6 +38,7 @@ type Lab struct {
 	Dir      string              // of the results
 	Version  string              // of Sotto
 	Jobs     int                 // trainings at once; 0: one for each core
+	Judge    bool                // judge what another build ran, by the results in Dir; nothing runs
 	Progress func(done, all int) // may be nil
 
 	keeper *keeper

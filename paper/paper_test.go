@@ -61,6 +61,7 @@ func TestCSV(t *testing.T) {
 
 // TestContinue: an experiment that was stopped takes the results that are there, with NaN and ±Inf, drops a torn last line, and
 // refuses other settings, another version, another dataset and another directory's files; what it refuses changes nothing on disk.
+// Another version may only judge the results.
 func TestContinue(t *testing.T) {
 	type result struct{ Value, Odd float64 }
 	var ran []int
@@ -178,6 +179,37 @@ func TestContinue(t *testing.T) {
 	ran = nil
 	if _, err := experiment(5, -1, file).Reproduce(t.Context(), lab()); err != nil || ran != nil {
 		t.Errorf("an experiment that is done ran %v, %v", ran, err)
+	}
+	// Another version judges what is kept, and names the version that ran it; it changes nothing and runs nothing.
+	judge := func(last int, size int) (*Results, error) {
+		l := lab()
+		l.Version, l.Judge = "v2", true
+		return experiment(size, last, file).Reproduce(t.Context(), l)
+	}
+	was, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, err := judge(-1, 5)
+	if err != nil || ran != nil || judged.Record.Ran == nil || judged.Record.Ran.Version != "v1" || len(judged.Record.Pieces) != 3 ||
+		!strings.Contains(judged.Record.Line(), "which judged what Sotto v1 ran") {
+		t.Errorf("judged again: ran %v, record %+v, %v", ran, judged, err)
+	}
+	if now, err := os.ReadFile(kept); err != nil || !bytes.Equal(now, was) {
+		t.Errorf("judging changed the results (%v)", err)
+	}
+	if _, err := judge(-1, 6); err == nil || !strings.Contains(err.Error(), "settings is") {
+		t.Errorf("results of other settings were judged: %v", err)
+	}
+	write(kept, torn)
+	if _, err := judge(-1, 5); err == nil || !strings.Contains(err.Error(), "lacks the result of job 2: 2 of 4") || ran != nil {
+		t.Errorf("an experiment that is not done was judged: %v", err)
+	}
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := judge(-1, 5); err == nil || !strings.Contains(err.Error(), "holds no experiment") {
+		t.Errorf("an empty directory was judged: %v", err)
 	}
 	_, err = Each(t.Context(), &Lab{keeper: &keeper{}}, []int{1}, func(context.Context, int) (keeper, error) { return keeper{}, nil })
 	if err == nil || !strings.Contains(err.Error(), "would not be stored") {

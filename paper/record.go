@@ -25,6 +25,7 @@ type Record struct {
 	Full      bool              `json:"full"`
 	Settings  string            `json:"settings"`
 	Build     runlog.Build      `json:"build"`
+	Ran       *Ran              `json:"ran,omitempty"` // the build that ran the jobs, if Build only judged them
 	Seeds     string            `json:"seeds"`
 	Data      map[string]string `json:"data,omitempty"` // SHA-256 of the files that were read
 	Pieces    []Piece           `json:"pieces"`         // more than one if the run was continued
@@ -32,6 +33,20 @@ type Record struct {
 	Processor float64           `json:"processor_seconds"`
 	Printed   int               `json:"printed"` // results of the paper that stand beside Sotto's
 	Claims    Claims            `json:"claims"`
+}
+
+// Ran names the build that ran an experiment.
+type Ran struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Program string `json:"program,omitempty"` // SHA-256 of a program that no commit describes
+}
+
+func (r *Ran) String() string {
+	if r.Commit == "" {
+		return r.Version
+	}
+	return r.Version + " at " + r.Commit[:min(12, len(r.Commit))]
 }
 
 // A Piece is what one process did.
@@ -80,6 +95,9 @@ func Load() string {
 func (k *keeper) record(e Experiment, l *Lab, r *Results) *Record {
 	rec := &Record{Paper: e.Name, Full: l.Full, Settings: k.id.Settings, Build: runlog.ThisBuild(), Seeds: e.Seeds,
 		Data: k.files, Pieces: k.pieces, Claims: r.Claims}
+	if k.judge {
+		rec.Ran = &Ran{k.was.Version, k.was.Commit, k.was.Program}
+	}
 	for _, p := range k.pieces {
 		rec.Wall, rec.Processor = rec.Wall+p.Wall, rec.Processor+p.Busy
 	}
@@ -110,6 +128,9 @@ func (r *Record) Line() string {
 		p.Processor, p.Cores, r.Build.Platform, r.Build.Kernels, r.Build.Version)
 	if r.Build.Commit != "" {
 		s += " at " + r.Build.Commit[:min(12, len(r.Build.Commit))]
+	}
+	if r.Ran != nil {
+		s += fmt.Sprintf(", which judged what Sotto %s ran", r.Ran)
 	}
 	if len(r.Pieces) > 1 {
 		s += fmt.Sprintf(", in %d pieces", len(r.Pieces))

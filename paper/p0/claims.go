@@ -24,7 +24,8 @@ func (r *Report) claims() (c paper.Claims) {
 	}
 	c.NotTested("§6.2", "loose-lower-bound", "The loss of accuracy on MNIST is due to the estimate f*_lb = 0.",
 		"A conjecture: a better estimate of a row's least loss is an access to the rows that the paper does not charge. The ladder of losses tells the other causes apart.")
-	c.NotTested("Remark 4.2", "heavy-tails", "Where gradients have heavy tails the bound is √n worse.",
+	c.NotTested("Remark 4.2", "heavy-tails",
+		"Where Assumption 4.1 does not hold, the utility bound of DP-GD-GC has a factor √n more.",
 		"A statement on bounds, without an experiment.")
 	return c
 }
@@ -48,34 +49,55 @@ func (r *Report) claimsOfClipping(c *paper.Claims) {
 		if t == "synthetic" {
 			from = "Appendix C.1"
 		}
-		falls, all, least := 0, 0, 1.0
+		falls, all, never, near, cases := 0, 0, 0, 0, 0
+		var found []string
 		for _, name := range models {
-			for _, k := range r.find(t, name, gc) {
-				all++
+			least, runs := 1.0, r.find(t, name, gc)
+			for _, k := range runs {
 				least = min(least, Last(k.Clipped))
-				if k.Clipped[0]-Last(k.Clipped) > 2*r.shareError(k.Clipped[0], Last(k.Clipped)) || Last(k.Clipped) == 0 {
+				switch {
+				case k.Clipped[0] == 0 && Last(k.Clipped) == 0:
+					never++
+					continue
+				case k.Clipped[0]-Last(k.Clipped) > 2*r.shareError(k.Clipped[0], Last(k.Clipped)):
 					falls++
 				}
+				all++
+			}
+			if len(runs) == 0 {
+				continue
+			}
+			found = append(found, fmt.Sprintf("%s %.3f", name, least))
+			if t == "MNIST" && name == network { // the paper says of it that it stays at 15 %
+				found[len(found)-1] += ", which §6.1 excepts"
+				continue
+			}
+			if cases++; least <= 0.01 {
+				near++
 			}
 		}
 		c.Add(from, "clipping-falls-"+slug(t),
 			"In most cases the clipping frequency decreases as the training accuracy goes up.", 2*falls > all,
-			"by more than two standard errors, or to 0, with %d of %d clip norms", falls, all).
+			"by more than two standard errors with %d of %d clip norms; with %d others no row is clipped at the first and the last epoch",
+			falls, all, never).
 			Because("With large C the noise lengthens gradients faster than training shortens them (Figure 1).")
-		c.Add(from, "clipping-vanishes-"+slug(t), "With the right clip norm the clipping frequency becomes close to 0.",
-			least <= 0.01, "least: %.3f of the rows; at most 0.01 counts", least).
+		c.Add(from, "clipping-vanishes-"+slug(t),
+			"In most cases the clipping frequency can become close to 0 with the right clip norm.", 2*near > cases,
+			"least share of the rows: %s; at most 0.01 counts: %d of %d models", strings.Join(found, "; "), near, cases).
 			Because("No clip norm and rate of the grid leaves so few rows above it (figure1.csv).")
 	}
 	for _, k := range r.find("MNIST", network, gc) {
 		if k.Clip >= 20 {
-			first, last := k.Clipped[0], Last(k.Clipped)
+			first, middle, last := k.Clipped[0], k.Clipped[len(k.Clipped)/2], Last(k.Clipped)
+			more, moves := half+2*r.shareError(0.15), half+2*r.shareError(middle, last)
 			c.Add("§6.1", fmt.Sprintf("mlp-stays-clipped-%v", k.Clip),
-				"On MNIST the clipping frequency of the MLP is small at first and then stays near 15 %.",
-				first < last && math.Abs(last-0.15) <= half+2*r.shareError(0.15),
-				"C = %v: %.3f after one epoch, %.3f in the end; %.3f ± %.3f counts", k.Clip, first, last, 0.15,
-				half+2*r.shareError(0.15)).
-				Because("The paper states neither its learning rate nor how it scales images: " + r.oftenByRate(k) +
-					fmt.Sprintf("; with pixels in [0, 1] %.1f %%.", 100*r.often(pixels, k.Clip)))
+				"On MNIST the clipping frequency of the MLP is small at first and becomes stable at 15 %.",
+				first < last && math.Abs(last-middle) <= moves && math.Abs(last-0.15) <= more,
+				"C = %v: %.3f after one epoch, %.3f after half of them, %.3f in the end; stable: the last two within %.3f; 15 %%: %.3f ± %.3f",
+				k.Clip, first, middle, last, moves, 0.15, more).
+				Because("Unexplained: " + r.oftenByRate(k) +
+					fmt.Sprintf("; with pixels in [0, 1] %.1f %%. The paper tries these rates and does not state how it scales images.",
+						100*r.often(pixels, k.Clip)))
 		}
 	}
 }
@@ -85,8 +107,9 @@ func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 	for _, f := range r.printedFigures() {
 		if f.where == "§6.2" {
 			c.Add(f.where, "vc-loses-"+slug(strings.NewReplacer(" =", "", " GC − VC,", "", " accuracy", "").Replace(f.what)),
-				"Value clipping loses "+f.paper+": "+f.what+".", f.agrees(), "%.4f; %.4f to %.4f counts", f.sotto, f.low,
-				f.high).Because(f.why + ".")
+				"Value clipping loses "+f.paper+": "+f.what+".", f.agrees(),
+				"%.4f; %.4f to %.4f counts; standard error over the rows scored by both %.4f; one seed", f.sotto, f.low, f.high, f.se).
+				Because(f.why + ".")
 		}
 	}
 	for _, name := range models {
@@ -97,13 +120,15 @@ func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 				Because("P0's constants lose next to nothing here, so there is nothing to win.")
 		}
 		ten, forty := r.loss(name, vcOld, 10, "testing"), r.loss(name, vcOld, 40, "testing")
-		se := math.Sqrt2 * r.shareError(0.9, 0.9)
+		of := func(clip float64) float64 { return r.pairedIn("", name, clip, "testing") }
+		se := math.Hypot(of(10), of(40))
 		c.Add("§6.2", "small-clip-loses-more-"+slug(name), "The gap is more obvious when the clip norm is small.",
-			ten-forty > 2*se, "%.4f at C = 10, %.4f at C = 40; standard error of the difference %.4f", ten, forty, se).
+			ten-forty > 2*se, "%.4f at C = 10, %.4f at C = 40; standard error of the difference %.4f, one seed", ten, forty, se).
 			Because("Each method takes its own best rate; with C = 40 gradient clipping itself loses accuracy to the noise (figure1.csv).")
 		low, high := r.budgetGap(name, vcOld, r.Size.Epsilons[0]), r.budgetGap(name, vcOld, Last(r.Size.Epsilons))
+		se = math.Hypot(r.budgetError(name, r.Size.Epsilons[0]), r.budgetError(name, Last(r.Size.Epsilons)))
 		c.Add("Figure 5", "small-epsilon-loses-more-"+slug(name), "The gap grows as ε becomes smaller.", low-high > 2*se,
-			"%.4f at ε = %v, %.4f at ε = %v, standard error of the difference %.4f; with tighter bounds %.4f and %.4f", low,
+			"%.4f at ε = %v, %.4f at ε = %v, standard error of the difference %.4f, one seed; with tighter bounds %.4f and %.4f", low,
 			r.Size.Epsilons[0], high, Last(r.Size.Epsilons), se, r.budgetGap(name, vc, r.Size.Epsilons[0]),
 			r.budgetGap(name, vc, Last(r.Size.Epsilons))).
 			Because(fmt.Sprintf("At ε = %v the noise leaves gradient clipping itself %.1f %% of the testing rows, so there is less to lose.", r.Size.Epsilons[0], 100*r.budgetAt(name, gc, r.Size.Epsilons[0])))
@@ -121,16 +146,12 @@ func (r *Report) claimsOfAccuracy(c *paper.Claims) {
 // claimsOfTheorems judges rates and the objective's bounds.
 func (r *Report) claimsOfTheorems(c *paper.Claims) {
 	for _, l := range lines {
-		s, se := slope(r.Cells, l.of)
-		id := strings.Replace(l.name, "ε", "epsilon", 1)
+		says := "E f(w_priv) − f* falls at least as 1/" + l.name + ", up to logarithms."
 		if l.name == "d" {
-			c.Add("Theorem 4.5", "rate-d", "E f(w_priv) − f* grows at most as √d.", s-2*se <= 1,
-				"as (C√d/(nε))^%.2f ± %.2f", s, se)
-		} else {
-			c.Add("Theorem 4.5", "rate-"+id, "E f(w_priv) − f* falls at least as 1/"+l.name+", up to logarithms.", s+2*se >= 1,
-				"as (C√d/(nε))^%.2f ± %.2f", s, se).
-				Because(fmt.Sprintf("More slowly than the bound over this grid, by more than two standard errors of %d runs of a cell. The bound is an O, for constants without values: no grid refutes it beyond its cells.", r.Size.Theorem.Seeds))
+			says = "E f(w_priv) − f* grows at most as √d."
 		}
+		c.NotTested("Theorem 4.5", "rate-"+strings.Replace(l.name, "ε", "epsilon", 1), says,
+			"The bound is an O, for constants without values, which no grid shows or refutes. Over this grid: "+exponent(r.Cells, l.of)+".")
 	}
 	highest, never, runs, beyond := 0.0, 0, 0, 0.0
 	for _, k := range r.Cells {
@@ -156,8 +177,8 @@ func (r *Report) claimsOfTime(c *paper.Claims) {
 		c.Add("§6.2", "vc-faster-than-gc-"+id, "Value clipping is faster than gradient clipping.", of(vcOld) < of(gc),
 			"P0's %.2f and %.2f × SGD; Sotto's %.2f", of(vcOld), of(gc), of(vc)).
 			Because("Gradient clipping forms no gradient of a row here: ghost norms cost as little as bounds (Table 2, beside micro-batches).")
-		c.Add("§6.2", "micro-slowest-"+id, "Micro-batches are the slowest.", of(micro) > max(of(gc), of(vc)), "%.1f × SGD",
-			of(micro))
+		c.Add("§6.2", "micro-slowest-"+id, "Micro-batches are the slowest.", of(micro) > max(of(gc), of(vcOld)),
+			"%.1f × SGD, gradient clipping %.2f, P0's value clipping %.2f", of(micro), of(gc), of(vcOld))
 	}
 	for _, name := range models {
 		behind, all := 0, 0
@@ -190,6 +211,31 @@ func (r *Report) shareError(shares ...float64) float64 {
 	return math.Sqrt(square)
 }
 
+// pairedIn is the standard error of loss, in a setting of the ladder or none, over the rows that both methods were
+// scored on. It is not the error of a training, of which there is one.
+func (r *Report) pairedIn(setting, name string, clip float64, part string) float64 {
+	return paired(r.of(name, setting, gc, clip), r.of(name, setting, vcOld, clip), part)
+}
+
+// paired is the standard error of the difference of two accuracies on the same rows.
+func paired(a, b *Curve, part string) float64 {
+	x, y := a.RightTest, b.RightTest
+	if part == "training" {
+		x, y = a.RightTrain, b.RightTrain
+	}
+	only, sum := 0.0, 0.0
+	for i := range x {
+		if x[i] != y[i] {
+			only++
+			if sum++; y[i] {
+				sum -= 2
+			}
+		}
+	}
+	n := float64(len(x))
+	return math.Sqrt(max(0, only/n-sum/n*sum/n) / n)
+}
+
 // loss is how much less of MNIST's training or testing rows a kind gets right in the end than gradient clipping does.
 func (r *Report) loss(name, kind string, clip float64, part string) float64 {
 	at := func(kind string) float64 {
@@ -210,13 +256,30 @@ func (r *Report) budgetGap(name, kind string, epsilon float64) float64 {
 	return r.budgetAt(name, gc, epsilon) - r.budgetAt(name, kind, epsilon)
 }
 
+// budgetError is the standard error of that gap over the rows that both methods were scored on.
+func (r *Report) budgetError(name string, epsilon float64) float64 {
+	a, b := r.budget(name, gc, epsilon), r.budget(name, vcOld, epsilon)
+	if a == nil || b == nil {
+		return math.NaN()
+	}
+	return paired(a, b, "testing")
+}
+
 func (r *Report) budgetAt(name, kind string, epsilon float64) float64 {
-	for _, c := range r.Curves {
-		if c.Model == name && c.Kind == kind && c.Epsilon == epsilon && c.Delta == delta {
-			return Last(c.Test)
-		}
+	if c := r.budget(name, kind, epsilon); c != nil {
+		return Last(c.Test)
 	}
 	return math.NaN()
+}
+
+// budget is the run of Figure 5 at that ε and δ = 1e-5; nil if there is none.
+func (r *Report) budget(name, kind string, epsilon float64) *Curve {
+	for _, c := range r.Curves {
+		if c.Model == name && c.Kind == kind && c.Epsilon == epsilon && c.Delta == delta {
+			return c
+		}
+	}
+	return nil
 }
 
 // find is the runs of Figures 1 to 4 by their clip norms, ascending.

@@ -9,6 +9,7 @@ package p0
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -76,6 +77,8 @@ type Curve struct {
 	Train, Test        []float64
 	Loss               []float64 // on training rows
 	Clipped            []float64 // share of rows whose gradient, or bound on it, is above the clip norm
+
+	RightTrain, RightTest []bool // for each row that is scored, whether the last model predicts its class
 }
 
 // Last is a curve's last value.
@@ -107,6 +110,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		return nil, err
 	}
 	defer o.Close()
+	var last []float64
 	for step, err := range sgd.Run(ctx, o, method.Objective{}) {
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s, %s: %w", c.Table, c.Model, c.Kind, err)
@@ -114,6 +118,7 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		if step.Status != method.Running || step.T%perEpoch != 0 {
 			continue
 		}
+		last = step.W
 		over, bounds := 0.0, make([]float64, data.BlockRows)
 		loss, right := paper.Score(p.Model, step.W, t.sample, func(v data.View, pass model.Pass) {
 			b := bounds[:v.To]
@@ -132,7 +137,26 @@ func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 		c.Loss, c.Train, c.Test, c.Clipped = append(c.Loss, loss), append(c.Train, right), append(c.Test, test),
 			append(c.Clipped, over)
 	}
+	c.RightTrain, c.RightTest = right(p.Model, last, t.sample), right(p.Model, last, t.test)
 	return &c, nil
+}
+
+// right says of each row of a table whether its class is predicted; nil of a regression.
+func right(m model.Model, w []float64, t *data.Table) (list []bool) {
+	var ws model.Workspace
+	k := m.Outputs()
+	out := make([]float64, data.BlockRows*k)
+	if t.Classes == 0 {
+		return nil
+	}
+	for _, b := range t.Blocks {
+		m.Predict(out[:b.N*k], w, data.View{Block: b, To: b.N}, &ws)
+		for i := range b.N {
+			scores := out[i*k : (i+1)*k]
+			list = append(list, slices.Index(scores, slices.Max(scores)) == int(b.Y[i]))
+		}
+	}
+	return list
 }
 
 // noiseFor is the multiplier that a budget asks for at the paper's size.

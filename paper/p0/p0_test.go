@@ -79,6 +79,22 @@ func TestRun(t *testing.T) {
 	if len(r.Curves) != want || len(r.Times) != 10 || !slices.Equal(r.Tables, []string{"MNIST", "CIFAR-10", "synthetic"}) {
 		t.Errorf("%d curves, want %d; %d times; tables %q", len(r.Curves), want, len(r.Times), r.Tables)
 	}
+	for _, c := range r.Curves {
+		for _, v := range []struct {
+			right []bool
+			share float64
+		}{{c.RightTrain, Last(c.Train)}, {c.RightTest, Last(c.Test)}} {
+			n := 0.0
+			for _, yes := range v.right {
+				if yes {
+					n++
+				}
+			}
+			if c.Table != "synthetic" && math.Abs(n/float64(len(v.right))-v.share) > 1e-9 {
+				t.Errorf("%s, %s, %s: %v of %d rows are right, but %v", c.Table, c.Model, c.Kind, n, len(v.right), v.share)
+			}
+		}
+	}
 	for i, want := range []float64{1.0379409569294, 0.957987079056592} { // P0_mnist_10ep, P0_cifar_5ep
 		if e := r.Epsilons[i]; math.Abs(e.Claimed/want-1) > 1e-9 || !found.Claims[i].Holds || len(e.Sound) == 0 {
 			t.Errorf("ε %+v, want %v claimed", e, want)
@@ -169,6 +185,21 @@ func TestComposed(t *testing.T) {
 		if bound := composed(beta, u*u/2); math.Abs(bound-beta*math.Abs(u)) > 1e-9 {
 			t.Fatalf("half a square: %v, not β|u| = %v", bound, beta*math.Abs(u))
 		}
+	}
+}
+
+// TestPaired: the standard error of a difference on the same rows counts those that one of the two gets right.
+func TestPaired(t *testing.T) {
+	curve := func(right ...bool) *Curve { return &Curve{RightTest: right} }
+	a, b := curve(true, true, true, false), curve(true, false, true, true)
+	if se := paired(a, b, "testing"); math.Abs(se-math.Sqrt(0.5/4)) > 1e-12 { // differences 0, 1, 0, −1
+		t.Errorf("found %v", se)
+	}
+	if se := paired(a, curve(false, false, false, true), "testing"); math.Abs(se-math.Sqrt((1-0.25)/4)) > 1e-12 {
+		t.Errorf("found %v", se)
+	}
+	if se := paired(a, a, "testing"); se != 0 {
+		t.Errorf("the same rows right: %v", se)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/chart"
@@ -246,10 +247,25 @@ var lines = []struct {
 	{"ε", func(c Cell) bool { return c.N == fixedN && c.D == fixedD }},
 }
 
+// exponent says how f − f* goes with the bound over some cells.
+func exponent(cells []Cell, keep func(Cell) bool) string {
+	s, se := slope(cells, keep)
+	return fmt.Sprintf("as (C√d/(nε))^%.2f ± %.2f", s, se)
+}
+
+// exponents says it for each line.
+func (r *Report) exponents() string {
+	var list []string
+	for _, l := range lines {
+		list = append(list, "where "+l.name+" changes, "+exponent(r.Cells, l.of))
+	}
+	return "Exponents with standard errors: " + strings.Join(list, "; ")
+}
+
 func (r *Report) theorem() paper.Table {
 	t := paper.Table{Title: "Theorem 4.5 and Propositions 4.2 to 4.4",
 		Note: fmt.Sprintf("Linear regression with E‖x‖² = 1 whose constants do not change with n and d, C = %v + %v·ln nT, T = %v·n²ε²/d, η of (2) with ρ = 1 and c₅ = %v, δ = 1e-5, noise for (ε, δ); means ± standard deviations of %d runs. "+
-			"f − f* over f(w₀) − f*; w_priv by the mean of %d iterates. The paper has no experiment on them, and its constants c₁ to c₅ have no values: they, the cells and the bars for the exponents (below 1.15 for d, above 0.8 for n and ε) were chosen after pilot runs.", c3, c4, stepsFactor, stepFactor, r.Size.Theorem.Seeds, looks),
+			"f − f* over f(w₀) − f*; w_priv by the mean of %d iterates. The paper has no experiment on them, and its constants c₁ to c₅ have no values: they and the cells were chosen after pilot runs. %s. The theorem's bound is an O, which no exponent over a grid shows or refutes.", c3, c4, stepsFactor, stepFactor, r.Size.Theorem.Seeds, looks, r.exponents()),
 		Head: []string{"n", "d", "ε", "T", "√d/(nε)", "f(w_priv) − f*", "÷ √d/(nε)", "max_t f(w_t) − f*", "longest gradient",
 			"C", "clipped", "runs without clipping"}}
 	for _, c := range r.Cells {

@@ -24,6 +24,12 @@ type Time struct {
 	Noisy          float64 // with noise; 0 for methods without
 }
 
+// A timing is the lines of Table 2, with the load of the machine before and after.
+type timing struct {
+	Times []Time
+	Load  [2]string
+}
+
 // repeats: each method's steps are divided into so many parts that alternate, so that a slow machine slows all methods.
 const repeats = 5
 

@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	e.Run = paper.Sized(tiny, tiny, run)
 	found := papertest.Run(t, e, paper.Lab{Dir: dir, Full: true}, []string{"curves.csv", "tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg",
 		"figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"}, nil)
-	if r := found.R.(*Report); len(found.Claims) != 20 || len(r.Gains) != 8 {
+	if r := found.R.(*Report); len(found.Claims) != 22 || len(r.Gains) != 8 {
 		t.Errorf("%d claims and %d gains", len(found.Claims), len(r.Gains))
 	}
 	f, err := os.Open(filepath.Join(dir, "curves.csv"))
@@ -83,8 +83,8 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestSmall: at the small size every claim holds but the slip of the paper. The noise is seeded, so this does not
-// change from run to run.
+// TestSmall: at the small size every claim holds but the slip of the paper, and what it says of samples at a step that
+// is too small. The noise is seeded, so this does not change from run to run.
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -99,7 +99,8 @@ func TestSmall(t *testing.T) {
 		if strings.HasPrefix(c.Name, "full-data-better") || c.Name == "opt-best-overall-m1000" {
 			continue // four runs are too few for two standard errors
 		}
-		if slip := c.NotTested || c.Name == "gd-best-at-the-largest-T"; c.Holds == slip || slip && c.Why == "" {
+		fails := c.Name == "gd-best-at-the-largest-T" || strings.HasSuffix(c.Name, "-c0.1")
+		if slip := c.NotTested || fails; c.Holds == slip || slip && c.Why == "" {
 			t.Errorf("%s: %v: %s", c.Name, c.Holds, c.Found)
 		}
 	}

@@ -117,6 +117,9 @@ func (p panel) label(value string) string {
 	return p.field + " " + value
 }
 
+// swapped follows the label of a method of P2 under replace-one.
+const swapped = ", replace-one"
+
 // repaired follows the label of a variant with Sotto's Armijo test, which compares means, instead of P2's.
 const repaired = ", mean test"
 
@@ -200,6 +203,16 @@ func (s Size) methods(d dataset, fromPaper bool) (gradient, minimizers []variant
 	}, []variant{{outpertRSGD + own, "outpert-sgd", nil}, {outpertGD + own, "outpert", nil}}
 }
 
+// replaced are P2's methods under replace-one, where OutPert-RSGD has its theorem.
+func (s Size) replaced(d dataset) (list []variant) {
+	base := published(s.batch(d, rate))
+	for _, v := range []variant{{blsgd, "blsgd", base}, {blsgdAC, "blsgd", with(base, "decay", "0.05")},
+		{blgd, "blsgd", with(base, "batch", "0")}} {
+		list = append(list, variant{v.label + swapped, v.name, asWritten(d, s.share(), v.fields)})
+	}
+	return list
+}
+
 // results are all figures of the experiment.
 type results struct {
 	size Size
@@ -250,6 +263,10 @@ func (x *experiment) parts() []*part {
 			add(part{name: name, tables: rough, variants: gradient, epsilon: words(s.Epsilon), seeds: seeds, last: published})
 			add(part{name: name + "-replace-one", adjacency: privacy.ReplaceOne, tables: smooth, variants: minimizers,
 				epsilon: words(s.Epsilon), seeds: seeds})
+			if published && ours {
+				add(part{name: d.name + "-proposed-replace-one", adjacency: privacy.ReplaceOne, tables: smooth,
+					variants: s.replaced(d), epsilon: words(s.Epsilon), seeds: seeds, last: true})
+			}
 		}
 		add(part{name: d.name + "-without-noise", tables: smooth, variants: []variant{{optimum, "optimum", nil}},
 			epsilon: []string{compare.NoNoise}, seeds: s.Beside})
@@ -373,9 +390,44 @@ func percent(c *compare.Cell) compare.Figure {
 	return f
 }
 
-// errors says by how many standard errors of the difference the mean a is above b.
-func errors(a, b compare.Figure) float64 {
-	return (a.Mean - b.Mean) / math.Sqrt(a.SD*a.SD/float64(a.N)+b.SD*b.SD/float64(b.N))
+// difference is by how many points a is above b on average, over the seeds and folds of both, with its standard error:
+// those of one seed share their rows and what is drawn from the seed, so they are compared with each other.
+func difference(a, b *compare.Cell) (points, se float64) {
+	type part struct{ seed, fold int }
+	of := map[part]float64{}
+	for _, r := range b.Results {
+		if r.Score != nil {
+			of[part{r.Seed, r.Fold}] = *r.Score
+		}
+	}
+	var list []float64
+	for _, r := range a.Results {
+		if v, ok := of[part{r.Seed, r.Fold}]; ok && r.Score != nil {
+			list = append(list, 100*(*r.Score-v))
+		}
+	}
+	return meanError(list)
+}
+
+// meanError is a mean with its standard error; NaN of none, and the error of one.
+func meanError(list []float64) (value, se float64) {
+	m, n := paper.MeanOf(list, func(x float64) float64 { return x }), float64(len(list))
+	switch len(list) {
+	case 0:
+		return math.NaN(), math.NaN()
+	case 1:
+		return m.Value, math.NaN()
+	}
+	return m.Value, m.SD / math.Sqrt(n)
+}
+
+// errors says by how many standard errors of the difference a is above b; 0 where all are equal.
+func errors(a, b *compare.Cell) float64 {
+	points, se := difference(a, b)
+	if points == 0 {
+		return 0
+	}
+	return points / se
 }
 
 // deviation is a standard deviation, empty for that of one value.
@@ -467,10 +519,11 @@ func (r *results) figure2() paper.Figure {
 	return f
 }
 
-// tableOf is the table that a method has its figures on: those that need a smooth loss have the Huberized one.
+// tableOf is the table that a method has its figures on: those that need a smooth loss, and those that are compared
+// with them under replace-one, have the Huberized one.
 func tableOf(data, model, method string) string {
-	if model == svm &&
-		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own)) {
+	if model == svm && (strings.HasSuffix(method, swapped) ||
+		slices.Contains([]string{outpertRSGD, outpertGD, objpert, optimum}, strings.TrimSuffix(method, own))) {
 		model = smoothed
 	}
 	return data + " " + model

@@ -38,7 +38,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 23 {
+	if len(r.Claims) != 27 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	for _, p := range r.Figures[0].Panels().Plots {
@@ -136,11 +136,32 @@ func TestHyper(t *testing.T) {
 	}
 }
 
-// TestErrors: a case counts where it is ahead by more than two standard errors of the difference.
+// TestErrors: methods are compared seed by seed and fold by fold, and a value is the best unless another is ahead by more
+// than two standard errors.
 func TestErrors(t *testing.T) {
-	a, b := compare.Figure{Mean: 80, SD: 3, N: 9}, compare.Figure{Mean: 75, SD: 4, N: 4}
-	if n := errors(a, b); math.Abs(n-5/math.Sqrt(5)) > 1e-12 || errors(b, a) != -n {
+	cell := func(scores ...float64) *compare.Cell {
+		c := &compare.Cell{}
+		for i := range scores {
+			c.Results = append(c.Results, compare.Result{Seed: i / 2, Fold: i % 2, Score: &scores[i]})
+		}
+		return c
+	}
+	a, b := cell(0.80, 0.70, 0.90, 0.60), cell(0.79, 0.68, 0.87, 0.56)
+	b.Results[0], b.Results[3] = b.Results[3], b.Results[0]         // the order does not matter
+	a.Results = append(a.Results, compare.Result{Seed: 9, Fold: 0}) // diverged
+	points, se := difference(a, b)                                  // 1, 2, 3 and 4 points
+	if math.Abs(points-2.5) > 1e-9 || math.Abs(se-math.Sqrt(5./3/4)) > 1e-9 {
+		t.Errorf("ahead by %v ± %v points", points, se)
+	}
+	if n := errors(a, b); math.Abs(n-points/se) > 1e-9 || math.Abs(n+errors(b, a)) > 1e-9 || errors(a, a) != 0 {
 		t.Errorf("found %v standard errors", n)
+	}
+	w := row{values: []string{"1", "2", "3"}, cells: []*compare.Cell{a, b, cell(0.85, 0.6, 0.99, 0.5)}}
+	if by, n := w.beaten("1"); by != "3" || n > 2 {
+		t.Errorf("the first is beaten by %s by %v", by, n)
+	}
+	if by, n := w.beaten("2"); by != "1" || n <= 2 {
+		t.Errorf("the second is beaten by %s by %v", by, n)
 	}
 }
 

@@ -125,7 +125,11 @@ func (r *results) best(field string, epsilon float64) string {
 // cases.
 func (r *results) tablesAhead(suffix string) (n int) {
 	for _, d := range datasets[:2] {
-		if t := r.tally([]string{d.name}, suffixed(proposed, suffix), []string{outpertRSGD + suffix}); 2*t.ahead > t.cases {
+		these := suffixed(proposed, suffix)
+		if suffix == "" {
+			these = suffixed(proposed, swapped)
+		}
+		if t := r.tally([]string{d.name}, these, []string{outpertRSGD + suffix}); 2*t.ahead > t.cases {
 			n++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/paper"
 )
@@ -46,7 +47,7 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 		}
 	}
 	f := found(cells)
-	f.printedClaims(&list)
+	f.printedClaims(&list, size.Patience)
 	if _, ok := f.cell(ijcnn1, "loose, ℓ2", "2OPT-LS", epsilons[0]); ok {
 		f.misprint(&list)
 	}
@@ -54,13 +55,14 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 	list.NotTested("§4", "early-stops-are-acceptable",
 		"a run that does not end may be stopped early and its point is still acceptable",
 		"What is acceptable has no measure in the paper.")
-	list.NotTested("§E", "dp-gd-is-behind", "DP-GD has no useful constants on these tables",
-		"The paper reports none of its runs.")
+	list.NotTested("§4, footnote 3", "dp-gd",
+		"DP-GD \"cannot produce practical results using the algorithmic parameters described in the DP-GD paper\"", "The paper reports none of its runs, and not what a practical result is.")
 	return list
 }
 
-// printedClaims has one claim for each cell that the paper prints: whether all five runs end, or ×.
-func (f found) printedClaims(list *paper.Claims) {
+// printedClaims has one claim for each cell that the paper prints: whether all five runs end, or ×. Losses stand
+// beside.
+func (f found) printedClaims(list *paper.Claims, patience int) {
 	for _, table := range []string{sampled, ijcnn1} {
 		for _, s := range Settings {
 			from := "§4"
@@ -75,8 +77,9 @@ func (f found) printedClaims(list *paper.Claims) {
 						continue
 					}
 					list.Add(from, paper.PrintedCell+fmt.Sprintf("%s, %s, %s, ε = %v", m, table, s.Name, c.Epsilon), p.says(),
-						c.ended() == p.ends(), "%s, after %.1f ± %.1f steps, at loss %.3f ± %.3f; noise %.2g × ε_g", c.ends(),
-						c.Steps.Value, c.Steps.SD, c.Loss.Value, c.Loss.SD, c.NoiseRatio.Value).Because(f.disagree(c, p))
+						c.ended() == p.ends(), "%s, after %.1f ± %.1f steps%s, at loss %.3f ± %.3f%s; noise %.2g × ε_g", c.ends(),
+						c.Steps.Value, c.Steps.SD, c.stopped(patience), c.Loss.Value, c.Loss.SD, p.beside(), c.NoiseRatio.Value).
+						Because(f.disagree(c, p))
 				}
 			}
 		}
@@ -88,29 +91,65 @@ func (p printed) ends() bool { return p.seconds != cross }
 
 // says is what the paper prints.
 func (p printed) says() string {
-	loss := ""
-	if !math.IsNaN(p.loss) {
-		loss = fmt.Sprintf(", at loss %.3f", p.loss)
-	}
 	if p.ends() {
-		return "all five runs end" + loss
+		return "all five runs end"
 	}
-	return "×: not all of five runs end" + loss
+	return "×: not all of five runs end"
 }
 
-// disagree is why a cell is not as printed, by the experiments beside the table.
+// beside is the loss that the paper prints, which is not judged.
+func (p printed) beside() string {
+	if math.IsNaN(p.loss) {
+		return ""
+	}
+	return fmt.Sprintf(" (the paper: %.3f)", p.loss)
+}
+
+// stopped says that runs which do not end are broken off before all of T steps.
+func (c Cell) stopped(patience int) string {
+	if c.ended() || c.Most <= patience {
+		return ""
+	}
+	return fmt.Sprintf(" (runs stop at %d of T = %d)", patience, c.Most)
+}
+
+// disagree is why a cell is not as printed, as far as the experiments beside the table tell.
 func (f found) disagree(c Cell, p printed) string {
 	if p.ends() {
-		return fmt.Sprintf("The noise of a gradient is about %.2g × ε_g long: from 1.1 on some runs end and others do not, above 1.8 "+
-			"none does (When runs end). %d of %d is not five of five.", c.NoiseRatio.Value, c.Converged, c.Runs)
+		return fmt.Sprintf("Unexplained: a run ends where gradient and noise together are shorter than ε_g, and the noise alone "+
+			"is about %.2g × ε_g here. The paper states neither its σ nor the norm of its rows, from which its noise would follow.",
+			c.NoiseRatio.Value)
 	}
-	why := "The paper prints no norm of a row, with which a gradient's noise grows beside ε_g. Here rows have norm 1"
-	for _, k := range norms {
-		if l, ok := f.cell(c.Table+ofNorm(k), c.Setting.Name, c.Method, c.Epsilon); ok {
-			why += fmt.Sprintf("; of norm %v %s at a noise of %.2g × ε_g", k, l.ends(), l.NoiseRatio.Value)
+	why, agree := "Unexplained. The paper prints no norm of a row, with which the noise grows; here it is 1", ""
+	for i, k := range append([]float64{1}, norms...) {
+		name := c.Table
+		if i > 0 {
+			name += ofNorm(k)
+			if l, ok := f.cell(name, c.Setting.Name, c.Method, c.Epsilon); ok {
+				why += fmt.Sprintf("; of norm %v %s", k, l.ends())
+			}
+		}
+		if as, all := f.agreeing(name, c.Table); all > 0 {
+			agree += fmt.Sprintf(", %d of %d with norm %v", as, all, k)
 		}
 	}
-	return why + "."
+	return why + ". Cells of the table that are as printed: " + strings.TrimPrefix(agree, ", ") + "."
+}
+
+// agreeing counts the cells of one of the paper's tables, and those in which a table agrees with the print.
+func (f found) agreeing(name, of string) (as, all int) {
+	for _, s := range Settings {
+		for m, row := range paperCells[of+" "+s.Name] {
+			for k, p := range row {
+				if c, ok := f.cell(name, s.Name, m, epsilons[k]); ok {
+					if all++; c.ended() == p.ends() {
+						as++
+					}
+				}
+			}
+		}
+	}
+	return as, all
 }
 
 // misprint judges how many rows IJCNN has.
@@ -145,13 +184,50 @@ type versus struct {
 	steps, time, loss int // of both: cells in which the method has less
 	per               int // and less time for a step
 	clear, fewer      int // of both: less time, and fewer steps, by more than two standard errors
-	least, most, hess float64
+	hess              float64
 	everyStep         int // cells in which DP-TR asks for a Hessian at least at every step
+
+	// of both: the logarithms of how many times as many steps, and so on, the other takes
+	ofSteps, ofTime, ofPer, ofLoss factors
+}
+
+// factors are logarithms of ratios, one for each cell.
+type factors []float64
+
+// above says whether their mean is above 0 by more than two standard errors over the cells.
+func (f factors) above() bool {
+	m := f.mean()
+	return len(f) > 1 && m.Value > 2*m.SD/math.Sqrt(float64(len(f)))
+}
+
+// because is why a claim fails: where a ratio of 1 is within two standard errors, that it is not shown; and where the
+// mean is against it, the reason for that.
+func (f factors) because(why string) string {
+	m, reason := f.mean(), ""
+	if se := m.SD / math.Sqrt(float64(max(1, len(f)))); len(f) < 2 || m.Value > -2*se {
+		reason = "Not shown: a factor of 1 is within two standard errors. "
+	}
+	if m.Value < 0 {
+		reason += why
+	}
+	return strings.TrimSpace(reason)
+}
+
+func (f factors) mean() paper.Mean { return paper.MeanOf(f, func(x float64) float64 { return x }) }
+
+// String is the geometric mean of the ratios, and the range of two standard errors about it.
+func (f factors) String() string {
+	m := f.mean()
+	if len(f) < 2 {
+		return fmt.Sprintf("by a factor of %.2f, of %d cells", math.Exp(m.Value), len(f))
+	}
+	se := m.SD / math.Sqrt(float64(len(f)))
+	return fmt.Sprintf("by a factor of %.2f (geometric mean; two standard errors: %.2f to %.2f)", math.Exp(m.Value),
+		math.Exp(m.Value-2*se), math.Exp(m.Value+2*se))
 }
 
 // beside compares a method with another on tables, in the cells that keep admits.
 func (f found) beside(name, other, bound string, tables []string, keep func(Cell) bool) (v versus) {
-	v.least = math.Inf(1)
 	for _, c := range f {
 		if c.Method != name || c.Bound != bound || !slices.Contains(tables, c.Table) || !keep(c) {
 			continue
@@ -174,8 +250,17 @@ func (f found) beside(name, other, bound string, tables []string, keep func(Cell
 			continue
 		}
 		v.both++
-		ratio := tr.Steps.Value / c.Steps.Value
-		v.least, v.most = math.Min(v.least, ratio), math.Max(v.most, ratio)
+		factor := func(to *factors, a, b float64) {
+			if a > 0 && b > 0 { // a run may end where it begins
+				*to = append(*to, math.Log(a/b))
+			}
+		}
+		factor(&v.ofSteps, tr.Steps.Value, c.Steps.Value)
+		factor(&v.ofTime, tr.Seconds.Value, c.Seconds.Value)
+		factor(&v.ofLoss, tr.Loss.Value, c.Loss.Value)
+		if tr.Steps.Value > 0 && c.Steps.Value > 0 {
+			factor(&v.ofPer, tr.Seconds.Value/tr.Steps.Value, c.Seconds.Value/c.Steps.Value)
+		}
 		count := func(to *int, less bool) {
 			if less {
 				*to++
@@ -208,7 +293,7 @@ var real = []string{sampled, ijcnn1}
 func every(Cell) bool { return true }
 
 // sentences checks what the paper says in general, once each, over the cells of the real tables in which all runs of
-// both methods end.
+// both methods end: by the geometric mean of the ratios, where the sentence does not speak of every cell.
 func (f found) sentences(list *paper.Claims) {
 	if f.beside("OPT", "TR", bounds[0], real, every).cells == 0 {
 		list.NotTested("§1, §4, §5, §E.3", "general-sentences", "the OPT family takes fewer steps, Hessians and less time than DP-TR",
@@ -217,13 +302,14 @@ func (f found) sentences(list *paper.Claims) {
 	}
 	for _, m := range []string{"OPT-LS", "2OPT-LS"} {
 		v := f.beside(m, "TR", bounds[0], real, every)
-		list.Add("§1", "fewer-iterations, "+m, m+" requires fewer iterations than DP-TR", v.both > 0 && v.steps == v.both,
-			"in %d of %d cells in which all runs of both end, in %d by more than two standard errors, by factors of %.2g to %.2g; %s",
-			v.steps, v.both, v.fewer, v.least, v.most, v.rest(m)).Because(tardy)
+		list.Add("§1", "fewer-iterations, "+m, m+" requires fewer iterations than DP-TR", v.ofSteps.above(),
+			"%s; fewer in %d of %d cells in which all runs of both end, in %d by more than two standard errors; %s", v.ofSteps,
+			v.steps, v.both, v.fewer, v.rest(m)).Because(v.ofSteps.because(tardy))
 		list.Add("§1", "less-computation, "+m, m+" does less computation on average at each iteration: less time for a step",
-			v.both > 0 && v.per == v.both, "in %d of %d cells", v.per, v.both).Because(searches)
-		list.Add("§1, §5", "significantly less time, "+m, m+" runs significantly faster: by more than two standard errors",
-			v.both > 0 && v.clear == v.both, "in %d of %d cells", v.clear, v.both).Because(searches)
+			v.ofPer.above(), "%s; less in %d of %d cells", v.ofPer, v.per, v.both).Because(v.ofPer.because(searches))
+		list.Add("§1, §5", "significantly less time, "+m, m+" runs significantly faster", v.ofTime.above(),
+			"%s; less in %d of %d cells, in %d by more than two standard errors", v.ofTime, v.time, v.both, v.clear).
+			Because(v.ofTime.because(searches))
 	}
 	v := f.beside("2OPT-LS", "TR", bounds[0], real, every)
 	list.Add("§5", "consistently-outperforms",
@@ -254,15 +340,7 @@ func (f found) sentences(list *paper.Claims) {
 	list.Add("§4", "2opt-ls-consistently-well",
 		"2OPT-LS performs consistently well across all budgets and both settings: all runs end", well == cells,
 		"in %d of %d cells of Covertype with the non-convex regularizer", well, cells)
-	for _, q := range []struct{ name, method string }{{"Line search", "OPT-LS"}, {"Mini-batching", "OPT-B"},
-		{"Line search with two phases", "2OPT-LS"}, {"Mini-batching with two phases", "2OPT-B"}} {
-		v := f.beside(q.method, "OPT", bounds[0], real, every)
-		list.Add("§4", "improves on OPT, time, "+q.method,
-			q.name+" improves upon the short step algorithm: it ends wherever OPT does, in less time",
-			v.both > 0 && v.behind == 0 && v.time == v.both,
-			"in %d of %d cells in which both end; in %d only %s ends, in %d only OPT", v.time, v.both, v.alone, q.method,
-			v.behind).Because(searches + " " + tardy)
-	}
+	f.improvements(list)
 	most, where, tr := 0.0, "", versus{}
 	for _, m := range Methods[1:] {
 		if v := f.beside(m, "TR", bounds[0], real, every); v.hess >= most {
@@ -275,10 +353,37 @@ func (f found) sentences(list *paper.Claims) {
 		tr.everyStep, tr.cells)
 }
 
+// improvements checks what §4 says of its table, Covertype with the non-convex regularizer, by both of its figures.
+func (f found) improvements(list *paper.Claims) {
+	here := func(c Cell) bool { return c.Setting.Reg == "nonconvex" }
+	for _, q := range []struct{ says, name, method, other, slow string }{
+		{"Line search improves upon the short step algorithm", "OPT-LS improves on OPT", "OPT-LS", "OPT", searches},
+		{"Mini-batching improves upon the short step algorithm", "OPT-B improves on OPT", "OPT-B", "OPT", searches},
+		{"Line search improves, especially when combined with two phases: more than without", "2OPT-LS improves on OPT-LS",
+			"2OPT-LS", "OPT-LS", early},
+		{"Mini-batching improves, especially when combined with two phases: more than without", "2OPT-B improves on OPT-B",
+			"2OPT-B", "OPT-B", early},
+	} {
+		v := f.beside(q.method, q.other, bounds[0], real[:1], here)
+		rest := fmt.Sprintf("of %d cells of Covertype, non-convex, both end in %d, only %s in %d, only %s in %d", v.cells,
+			v.both, q.method, v.alone, q.other, v.behind)
+		list.Add("§4", q.name+", time", q.says+": less time", v.ofTime.above(), "%s; less in %d, in fewer steps in %d; %s",
+			v.ofTime, v.time, v.steps, rest).Because(v.ofTime.because(q.slow))
+		list.Add("§4", q.name+", loss", q.says+": a lower final loss", v.ofLoss.above(), "%s; lower in %d; %s", v.ofLoss,
+			v.loss, rest).Because(v.ofLoss.because(certified))
+	}
+}
+
 // searches and tardy are why a method with searches takes longer.
 const (
 	searches = "A search asks for losses at several points; with 22 and 54 columns a Hessian takes about as long. Times, of the processor, depend on the machine."
 	tardy    = "Searches take a part of the budget, so that there is more noise: where it is about ε_g long, a run ends late or never (When runs end)."
+)
+
+// early is why two phases save no time, and certified why a loss is not lower.
+const (
+	early     = "In the loose setting runs end after about one step, with two phases or without."
+	certified = "A run ends at the first point that it certifies: with less noise it ends sooner, at a higher loss."
 )
 
 // alike is why a loss is not shown to be lower.

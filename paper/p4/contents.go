@@ -30,7 +30,7 @@ var contents = []paper.Item{
 	{Name: "§4, DP-TR", Says: "trust region, the baseline",
 		Where: []string{"method/tr.go#TR", second + "trust.go",
 			"docs/methods/tr.md"}},
-	{Name: "§E, DP-GD", Says: "gradient descent and a choice among its iterates",
+	{Name: "§4, footnote 3, DP-GD", Says: "gradient descent and a choice among its iterates",
 		Where: []string{"method/gd2ns.go#GD2NS",
 			"docs/methods/gd-2ns.md"}},
 	{Name: "Theorems 1 and 5", Says: "zCDP of OPT and of OPT-LS", Where: []string{proofs + "#gaussian-zcdp",

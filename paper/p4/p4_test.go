@@ -46,10 +46,10 @@ func TestSmall(t *testing.T) {
 }
 
 // TestPrinted: a cell holds where all five runs end and the paper prints a time, or where one does not and the paper
-// prints ×. The reason of another has the experiments beside it.
+// prints ×. The reason of another has the experiments beside it, and does not repeat the result.
 func TestPrinted(t *testing.T) {
 	cell := func(table string, epsilon float64, converged int) Cell {
-		return Cell{Table: table, Of: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: epsilon, Method: "OPT-LS", Runs: 5, Converged: converged}
+		return Cell{Table: table, Of: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: epsilon, Method: "OPT-LS", Most: 300, Runs: 5, Converged: converged}
 	}
 	for _, c := range []struct {
 		epsilon   float64 // the paper prints × at 0.2 and a time at 1
@@ -57,13 +57,54 @@ func TestPrinted(t *testing.T) {
 		verdict   string
 		why       string
 	}{
-		{0.2, 5, "fails", "of norm 2 0 of 5 end"}, {0.2, 4, "holds", ""}, {0.2, 0, "holds", ""},
-		{1, 5, "holds", ""}, {1, 4, "fails", "4 of 5 is not five of five"}, {1, 0, "fails", "0 of 5"},
+		{0.2, 5, "fails", "of norm 2 0 of 5 end. Cells of the table that are as printed: 0 of 1 with norm 1, 1 of 1 with norm 2."},
+		{0.2, 4, "holds", ""}, {0.2, 0, "holds", ""},
+		{1, 5, "holds", ""}, {1, 4, "fails", "the noise alone is about 0 × ε_g"}, {1, 0, "fails", "neither its σ"},
 	} {
 		var list paper.Claims
-		found{cell(sampled, c.epsilon, c.converged), cell(sampled+ofNorm(2), c.epsilon, 0)}.printedClaims(&list)
+		found{cell(sampled, c.epsilon, c.converged), cell(sampled+ofNorm(2), c.epsilon, 0)}.printedClaims(&list, 200)
 		if len(list) != 1 || list[0].Verdict() != c.verdict || !strings.Contains(list[0].Why, c.why) {
 			t.Errorf("%v: found %+v", c, list)
+		}
+		// Losses stand beside the claim, and a run that is broken off says so.
+		if v := list[0]; strings.Contains(v.Says, "loss") || !strings.Contains(v.Found, "(the paper: 0.") ||
+			strings.Contains(v.Found, "runs stop at 200 of T = 300") != (c.converged < 5) {
+			t.Errorf("%v: found %+v", c, v)
+		}
+	}
+}
+
+// TestFactors: a general sentence holds where the mean of the logarithms of ratios is above 0 by two standard errors,
+// one cell against it or not; a single cell decides nothing.
+func TestFactors(t *testing.T) {
+	cells := func(ratios ...float64) (f found) {
+		for i, r := range ratios {
+			c := Cell{Table: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: float64(i), Runs: 5, Converged: 5}
+			for _, m := range []string{"OPT", "TR"} {
+				c.Method, c.Steps, c.Seconds = m, paper.Mean{Value: 10}, paper.Mean{Value: 1}
+				if m == "TR" {
+					c.Steps.Value, c.Seconds.Value = 10*r, 6*r
+				}
+				f = append(f, c)
+			}
+		}
+		return f
+	}
+	for _, c := range []struct {
+		ratios []float64
+		above  bool
+	}{{[]float64{0.5, 0.4, 0.45}, false}, {[]float64{2, 3, 2, 0.9, 4}, true}, {[]float64{2, 0.4, 1.2}, false}, {[]float64{3}, false}, {nil, false}} {
+		v := cells(c.ratios...).beside("OPT", "TR", bounds[0], real, every)
+		if v.ofSteps.above() != c.above || len(v.ofSteps) != len(c.ratios) {
+			t.Errorf("%v: %s, above: %v", c.ratios, v.ofSteps, v.ofSteps.above())
+		}
+		if why := v.ofSteps.because("It is slow."); !c.above && strings.Contains(why, "Not shown") == (c.ratios != nil && c.ratios[0] < 1) {
+			t.Errorf("%v: the reason is %q", c.ratios, why)
+		}
+		for i, x := range v.ofPer { // six times as long for a step
+			if math.Abs(x-math.Log(6)) > 1e-9 {
+				t.Errorf("%v: a step takes e^%v times as long", c.ratios[i], x)
+			}
 		}
 	}
 }

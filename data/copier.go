@@ -22,6 +22,8 @@ func NewCopier(t *Table) Copier {
 		size = t.Pixels.Stride
 	} else if t.Short != nil {
 		size = 2 * t.Short.Stride
+	} else if t.Curves != nil && !t.wide() {
+		size = 4 * t.Curves.lines
 	}
 	c := Copier{blocks: t.Blocks, pages: t.pages, ahead: max(2, min(16, 4096/size))}
 	row := 0
@@ -49,6 +51,7 @@ func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 	to.X, to.Start, to.Col, to.Val = to.X[:0], to.Start[:0], to.Col[:0], to.Val[:0]
 	to.Bytes, to.Factor, to.Pixels = to.Bytes[:0], to.Factor[:0], nil
 	to.Shorts, to.Shift, to.Short = to.Shorts[:0], to.Shift[:0], nil
+	to.Lines, to.Factors, to.Curves = to.Lines[:0], to.Factors[:0], nil
 	to.Y, to.Norm, to.Drop = to.Y[:0], to.Norm[:0], to.Drop[:0]
 	for k, row := range rows[:n] {
 		if k+c.ahead < len(rows) {
@@ -61,6 +64,9 @@ func (c *Copier) Copy(to *Block, rows []int32, n, fetched int) {
 		} else if b.Short != nil {
 			to.Shorts = append(to.Shorts, b.Shorts[i*b.Short.Stride:][:b.Short.Stride]...)
 			to.Shift, to.Short = append(to.Shift, b.Shift[i]), b.Short
+		} else if b.Narrow() {
+			to.Lines = append(to.Lines, b.stored(i)...)
+			to.Factors, to.Curves = append(to.Factors, b.Factors[i]), b.Curves
 		} else if b.Start == nil {
 			to.X = append(to.X, b.X[i*b.Dim:(i+1)*b.Dim]...)
 		} else {
@@ -93,6 +99,10 @@ func (c *Copier) prefetch(row int, fetched bool) {
 	} else if b.Short != nil {
 		kern.Prefetch(b.Shorts[i*b.Short.Stride:][:min(b.Short.Stride, 512)])
 		kern.Prefetch(b.Shift[i : i+1])
+	} else if b.Narrow() {
+		x := b.stored(i)
+		kern.Prefetch(x[:min(len(x), 256)])
+		kern.Prefetch(b.Factors[i : i+1])
 	} else if b.Start == nil {
 		// The first part of a long row: the hardware prefetches the rest.
 		kern.Prefetch(b.X[i*b.Dim:][:min(b.Dim, 256)])
@@ -108,7 +118,7 @@ func (c *Copier) prefetch(row int, fetched bool) {
 
 // Dense returns a row with its zeros: a part of b, or of *memory.
 func (b *Block) Dense(row int, memory *[]float32) []float32 {
-	if b.Start == nil && !b.Coded() {
+	if b.Start == nil && !b.Coded() && !b.Narrow() {
 		return b.X[row*b.Dim : (row+1)*b.Dim]
 	}
 	if len(*memory) < b.Dim {
@@ -120,6 +130,10 @@ func (b *Block) Dense(row int, memory *[]float32) []float32 {
 		return x
 	}
 	clear(x)
+	if b.Narrow() {
+		b.widen(x, row)
+		return x
+	}
 	for e := b.Start[row]; e < b.Start[row+1]; e++ {
 		x[b.Col[e]] = b.Val[e]
 	}

@@ -45,6 +45,7 @@ type encoder struct {
 	clamped []int // entries of cols (or −1 for LIBSVM), for each value that was clamped
 	tallied bool  // the row's faults are in the tally
 	faults  []int // entries of cols: those of cells that make it a bad row
+	absent  []int // lines that are absent
 	words   []int32
 	line    []float64 // beside cols: the linear feature, NaN where the column has none; nil: there are no pairs
 	tables  []cellTable
@@ -75,6 +76,7 @@ type encColumn struct {
 	width  float64 // t(max) − t(min)
 	hats   int     // bumps after the first feature
 	waves  int     // or waves
+	marked bool    // where the rule of a missing value is 0, the line is absent instead
 	cycles []schema.Cycle
 
 	// The label.
@@ -188,7 +190,7 @@ func (e *encoder) reads(n *schema.Notation) {
 // clone returns an encoder for another goroutine.
 func (e *encoder) clone() *encoder {
 	c := *e
-	c.col, c.val, c.clamped, c.image8, c.words, c.faults = nil, nil, nil, nil, nil, nil
+	c.col, c.val, c.clamped, c.image8, c.words, c.faults, c.absent = nil, nil, nil, nil, nil, nil, nil
 	c.newLine()
 	if c.scatter != nil {
 		c.waves = new(scatter.Workspace)
@@ -199,6 +201,7 @@ func (e *encoder) clone() *encoder {
 // begin clears the current row.
 func (e *encoder) begin() {
 	e.col, e.val, e.clamped, e.faults = e.col[:0], e.val[:0], e.clamped[:0], e.faults[:0]
+	e.absent = e.absent[:0]
 	e.y, e.norm, e.whose, e.image8, e.factor, e.tallied = 0, 0, unitID{}, e.image8[:0], 0, false
 	for i := range e.line {
 		e.line[i] = math.NaN()
@@ -293,6 +296,16 @@ func (e *encoder) finish() {
 		e.feature(e.dim-1, 1)
 	}
 	e.norm = e.rule.apply(e.val)
+	for _, j := range e.absent {
+		e.col, e.val = append(e.col, int32(j)), append(e.val, float64(absent))
+	}
+}
+
+// mark makes the lines of those columns absent where a cell has no value and counts as 0.
+func (e *encoder) mark(columns []string) {
+	for i := range e.cols {
+		e.cols[i].marked = slices.Contains(columns, e.cols[i].name)
+	}
 }
 
 // cells takes a row of cells; place says which cell belongs to each of e.cols, −1 for a label or a unit that is not
@@ -458,6 +471,8 @@ func (e *encoder) features(k *encColumn, i int, s string, none bool) Fault {
 		return Fault{Found: found, Allowed: allowed}
 	case !rule.Zero:
 		e.scaled(k, i, rule.Value)
+	case k.marked:
+		e.absent = append(e.absent, k.offset)
 	}
 	return Fault{}
 }
@@ -674,6 +689,17 @@ func (r rowRule) apply(v []float64) float32 {
 // round sets v to v·f, rounded toward zero to whole numbers, times the unit, and returns its norm. It
 // leaves v as it is and returns false if the norm would be above the bound. |v·f| is at most 2²¹.
 func (r rowRule) round(v []float64, f float64) (norm float32, ok bool) {
+	if norm, ok = r.fits(v, f); !ok {
+		return 0, false
+	}
+	for i, x := range v {
+		v[i] = float64(int64(x*f)) * r.unit // no negative zero
+	}
+	return norm, true
+}
+
+// fits says whether the norm of v·f, rounded toward zero to whole numbers, times the unit is within the bound.
+func (r rowRule) fits(v []float64, f float64) (norm float32, ok bool) {
 	var sum, size int64
 	for _, x := range v {
 		k := int64(x * f)
@@ -686,10 +712,36 @@ func (r rowRule) round(v []float64, f float64) (norm float32, ok bool) {
 	if float64(size) > r.limit {
 		return 0, false
 	}
-	for i, x := range v {
-		v[i] = float64(int64(x*f)) * r.unit // no negative zero
-	}
 	return r.normUp(float64(sum)), true
+}
+
+// factor says, of values whose largest is 1, what apply multiplies them by before it rounds them, and returns their
+// norm.
+func (r rowRule) factor(v []float64) (f float64, norm float32) {
+	var s float64
+	for _, x := range v {
+		if r.one {
+			s += math.Abs(x)
+		} else {
+			s += float64(x * x)
+		}
+	}
+	root := math.Sqrt(s)
+	if r.one {
+		root = s
+	}
+	if !r.scale && root <= r.bound {
+		if norm, ok := r.fits(v, 1/r.unit); ok {
+			return 1 / r.unit, norm
+		}
+	}
+	f = (1 - 0x1p-40) * (r.bound / r.unit) / root
+	for {
+		if norm, ok := r.fits(v, f); ok {
+			return f, norm
+		}
+		f *= 1 - 0x1p-20
+	}
 }
 
 // normUp is unit·√sum, rounded up to float32; sum is a whole number below 2⁴⁹.

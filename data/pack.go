@@ -57,7 +57,8 @@ const (
 	packHashes  = 1 << 3 // there are hashes of raw rows
 	packShort   = 1 << 4 // rows of 16-bit numbers
 	packParts   = 1 << 5 // the content was that of several files
-	packFlags   = packSparse | packLabeled | packUnits | packHashes | packShort | packParts
+	packAbsent  = 1 << 6 // a cell without a value that counts as 0 is −0 where its column is a number
+	packFlags   = packSparse | packLabeled | packUnits | packHashes | packShort | packParts | packAbsent
 	packDrops   = 1 << 0 // flag of a chunk: there are dropped rows
 )
 
@@ -111,7 +112,10 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()),
 			Allowed: fmt.Sprintf("dense rows of up to %d features", kern.ShortWidth), Hint: "pack it as float32"}
 	}
-	opt.KeepBad, opt.Rows = true, 0
+	opt.KeepBad, opt.Rows, opt.curved = true, 0, nil
+	if !opt.Short && !s.Sparse() {
+		opt.curved = s.Unmarked()
+	}
 	key := gate.RowKey()
 	err = writePacked(s, dst, opt, key, func(b *builder) (*LoadStats, *Content, error) {
 		var content *Content
@@ -125,10 +129,12 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 
 // PackTable writes a table in memory, which was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
-	if t.Pixels != nil || t.Short != nil {
-		return errors.New("data: rows of bytes or of 16-bit numbers are not packed; read them as float32")
+	if t.Pixels != nil || t.Short != nil || t.Curves != nil && !t.wide() {
+		return errors.New("data: rows of bytes, of 16-bit numbers or without their curves are not packed; read them as float32")
 	}
-	return writePacked(s, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil,
+	as := *s // rows are what they are now
+	as.Snapped = false
+	return writePacked(&as, dst, Options{Unlabeled: !t.Labeled, ByRow: t.units == nil}, nil,
 		func(b *builder) (*LoadStats, *Content, error) {
 			stats := &LoadStats{}
 			if t.units != nil {
@@ -180,6 +186,9 @@ func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey,
 	}
 	if !b.dense {
 		w.flags |= packSparse
+	}
+	if len(opt.curved) > 0 {
+		w.flags |= packAbsent
 	}
 	if b.label {
 		w.flags |= packLabeled
@@ -393,6 +402,23 @@ func LoadSchema(path string) (*schema.Schema, error) {
 		return nil, err
 	}
 	return p.schema, nil
+}
+
+// packedUnder says whether path is a table that was packed under that schema.
+func packedUnder(s *schema.Schema, path string) bool {
+	if !IsPacked(path) {
+		return false
+	}
+	p, err := readPackedFacts(path)
+	return err == nil && p.schema.Fingerprint() == s.Fingerprint()
+}
+
+// PackedLines says whether path is a packed table of that schema whose rows give what curves of its columns follow
+// from: lines as float32 numbers, an intercept, and which cells have no value.
+func PackedLines(s *schema.Schema, path string) bool {
+	p, err := readPackedFacts(path)
+	return err == nil && s.Intercept && !p.has(packShort) && (p.has(packAbsent) || len(s.Unmarked()) == 0) &&
+		p.schema.Fingerprint() == s.Fingerprint()
 }
 
 // IsPacked says whether the file at path begins as a packed table does.

@@ -140,6 +140,10 @@ func (t *Table) BeginPass() {
 // Reach says that such a pass has reached a block. It may be called by several goroutines.
 func (t *Table) Reach(b *Block) {
 	if p := t.pages; p != nil && p.large {
+		if b.Curves != nil {
+			p.reach(offset(p, &b.Lines[0]))
+			return
+		}
 		p.reach(offset(p, &b.Norm[0]))
 	}
 }
@@ -157,16 +161,12 @@ func (c *Copier) Request(rows []int32) {
 		b, i := c.Locate(int(row))
 		if b != last { // what follows the features of all rows of a chunk is a few pages
 			last = b
-			from, to := offset(p, &b.Norm[0]), offset(p, &b.Norm[b.N-1])+4
-			if b.Y != nil {
-				from = offset(p, &b.Y[0])
-			}
-			if b.Drop != nil {
-				to = offset(p, &b.Drop[b.N-1]) + 1
-			}
-			ask(from, to)
+			ask(b.behind(p))
 		}
-		if b.Short != nil {
+		if b.Narrow() {
+			x := offset(p, &b.stored(i)[0])
+			ask(x, x+4*b.Curves.lines)
+		} else if b.Short != nil {
 			x := offset(p, &b.Shorts[i*b.Short.Stride])
 			ask(x, x+2*b.Short.Stride)
 			s := offset(p, &b.Shift[i])
@@ -189,6 +189,25 @@ func (c *Copier) Request(rows []int32) {
 	}
 }
 
+// behind are the pages of a block behind the features of its rows.
+func (b *Block) behind(p *pages) (from, to int) {
+	switch {
+	case b.Curves == nil: // norms are on the disk, too
+		from, to = offset(p, &b.Norm[0]), offset(p, &b.Norm[b.N-1])+4
+		if b.Y != nil {
+			from = offset(p, &b.Y[0])
+		}
+	case b.Y != nil:
+		from, to = offset(p, &b.Y[0]), offset(p, &b.Y[b.N-1])+4
+	}
+	if b.Drop != nil {
+		if to = offset(p, &b.Drop[b.N-1]) + 1; from == 0 {
+			from = offset(p, &b.Drop[0])
+		}
+	}
+	return from, to
+}
+
 // missing says whether some of the rows are not in memory, by their features. While the process waits for no
 // page, it does not look.
 func (c *Copier) missing(rows []int32) bool {
@@ -201,7 +220,9 @@ func (c *Copier) missing(rows []int32) bool {
 	for k := 0; k < len(rows); k += max(1, len(rows)/listTests) {
 		b, i := c.Locate(int(rows[k]))
 		var at int
-		if b.Short != nil {
+		if b.Narrow() {
+			at = offset(p, &b.stored(i)[0])
+		} else if b.Short != nil {
 			at = offset(p, &b.Shorts[i*b.Short.Stride])
 		} else if b.Start == nil {
 			at = offset(p, &b.X[i*b.Dim])

@@ -3,9 +3,11 @@ package data
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"runtime"
 	"slices"
 )
 
@@ -14,6 +16,15 @@ import (
 // sides of a split. Records are numbered across the tables, one after the other. The tables have one
 // schema, and no unit is in two of them.
 func Subset(tables []*Table, in func(record int) bool) *Table {
+	if c := tables[0].Curves; c != nil {
+		flat := make([]*Table, len(tables))
+		for i, t := range tables {
+			flat[i] = t.flat()
+		}
+		all := context.Background() // it does not end early
+		out, _ := Subset(flat, in).curve(all, c, tables[0].wide(), runtime.GOMAXPROCS(0))
+		return out
+	}
 	out := *tables[0]
 	out.Blocks, out.units, out.unmap, out.pages = nil, nil, nil, nil
 	var all Table    // the tables one behind the other
@@ -246,7 +257,15 @@ func appendWhole(dst []byte, b *Block, i int) []byte {
 
 // appendRow appends row i of b: its nonzero values with their positions, and its label.
 func appendRow(dst []byte, b *Block, i int) []byte {
-	if b.Start != nil {
+	if b.Curves != nil { // curves follow from the rest
+		for j, v := range b.stored(i) {
+			if isAbsent(v) {
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(j))
+				dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+			}
+			dst = appendValue(dst, int32(j), v)
+		}
+	} else if b.Start != nil {
 		for p := b.Start[i]; p < b.Start[i+1]; p++ {
 			dst = appendValue(dst, b.Col[p], b.Val[p])
 		}

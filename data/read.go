@@ -40,6 +40,9 @@ type Options struct {
 	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such
 	// rows with it.
 	Short bool
+	// Narrow keeps the rows of a schema whose curves follow from rows without them (Snapped) without curves, which are
+	// made when rows are used.
+	Narrow bool
 	// Dropped, if it is not nil, gets the counts of a table with dropped rows, or without any row where the schema
 	// declares some. Its error ends the reading.
 	Dropped func(path string, stats *LoadStats) error
@@ -52,6 +55,7 @@ type Options struct {
 	piece   int // bytes of a piece of text; 0: as many as fit the cache
 	// unlimited: the schema does not declare the rows of this table.
 	unlimited bool
+	curved    []string // numeric columns whose rows say where a cell has no value
 }
 
 // dropped calls Dropped if rows were dropped, or if the table has none and should have.
@@ -103,10 +107,14 @@ func Read(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Opt
 	if path, err = readable(s, path); err != nil {
 		return nil, nil, err
 	}
+	s, curves := snapped(s, path, &opt)
 	if !IsPacked(path) {
 		t, stats, err = readRows(ctx, gate, s, path, opt)
 	} else if err = refusePacked(s, path, opt); err == nil {
 		t, stats, err = openPacked(ctx, gate, s, path, opt)
+	}
+	if err == nil && curves != nil {
+		t, err = t.curve(ctx, curves, !opt.Narrow, (&Input{Options: opt}).Workers())
 	}
 	if err != nil {
 		return nil, nil, err
@@ -182,6 +190,7 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 	in := &Input{Path: path, Schema: s, Options: opt, Sum: sha256.New(), ctx: ctx, limit: limitOf(s, opt, path),
 		row: &Row{encoder: newEncoder(s), raw: newRowHasher(key)}}
 	in.row.bytes, in.row.idKey = b.table.Pixels, opt.IDKey
+	in.row.mark(opt.curved)
 	if in.row.tally = opt.Tally; opt.Tally != nil {
 		opt.Tally.columns = make([]columnTally, len(in.row.cols))
 	}
@@ -453,6 +462,14 @@ func (t *Table) Dense() *Table {
 	var memory Arena
 	for i, b := range t.Blocks {
 		d.Blocks[i] = b
+		if b.Narrow() {
+			c := *b
+			c.X = memory.Floats(b.N * b.Dim)
+			for r := range b.N {
+				b.widen(c.X[r*b.Dim:][:b.Dim], r)
+			}
+			d.Blocks[i] = &c
+		}
 		if b.Start == nil {
 			continue // dense, or bytes
 		}

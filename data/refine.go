@@ -45,6 +45,9 @@ func (r Refinement) places(dim int) (to []int32, n int) {
 // their numbers. A row has at most four numbers more for each pair. The tables share labels and units. The pass ends
 // with ctx.
 func (t *Table) Refine(ctx context.Context, r Refinement, workers int) (*Table, error) {
+	if t.Curves != nil {
+		return t.curve(ctx, t.Curves.refined(r), t.wide(), workers)
+	}
 	out := *t
 	to, dim := r.places(t.Dim)
 	out.unmap, out.pages, out.Dim = nil, nil, dim

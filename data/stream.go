@@ -24,6 +24,12 @@ func Stream(ctx context.Context, gate Gate, s *schema.Schema, path string, opt O
 	if err != nil {
 		return nil, err
 	}
+	s, curves := snapped(s, path, &opt)
+	widen := func(b *Block, _ *Arena) *Block { return b }
+	if curves != nil {
+		w := widener{Curves: curves}
+		widen = func(b *Block, memory *Arena) *Block { return w.block(b, true, memory) }
+	}
 	switch {
 	case s.UnitRows > 0 && !opt.ByRow:
 		return nil, errors.New("data: a table is streamed row by row, and the schema groups its rows by units")
@@ -32,7 +38,7 @@ func Stream(ctx context.Context, gate Gate, s *schema.Schema, path string, opt O
 		each := begin()
 		b.emit = func(k *Block) error {
 			defer b.arena.reset()
-			return each(k)
+			return each(widen(k, b.arena))
 		}
 		stats, content, err := readInto(ctx, gate.RowKey(), s, path, opt, b)
 		if err == nil {
@@ -48,11 +54,12 @@ func Stream(ctx context.Context, gate Gate, s *schema.Schema, path string, opt O
 	if err != nil {
 		return nil, err
 	}
-	return stats, errors.Join(t.stream(begin()), t.Close())
+	each := begin()
+	return stats, errors.Join(t.stream(func(b *Block, memory *Arena) error { return each(widen(b, memory)) }), t.Close())
 }
 
-// stream hands over the blocks of a packed table, whose pages are given back on the way.
-func (t *Table) stream(each func(*Block) error) error {
+// stream hands over the blocks of a packed table, whose pages are given back on the way, with memory for one.
+func (t *Table) stream(each func(*Block, *Arena) error) error {
 	t.BeginPass()
 	var memory Arena
 	for i, b := range t.Blocks {
@@ -60,7 +67,7 @@ func (t *Table) stream(each func(*Block) error) error {
 		if b.Short != nil {
 			b = b.float32(&memory)
 		}
-		if err := each(b); err != nil {
+		if err := each(b, &memory); err != nil {
 			return err
 		}
 		memory.reset()

@@ -9,7 +9,7 @@ type Block struct {
 	N   int // rows in this block
 	Dim int // encoded features per row, intercept included
 
-	X []float32 // dense: N×Dim, row after row; nil for a sparse block
+	X []float32 // dense: N×Dim, row after row; nil for a sparse block, and a narrow one
 
 	Start []int32   // sparse: row i is Col[Start[i]:Start[i+1]] and Val likewise; nil for dense
 	Col   []int32   // ascending within a row
@@ -22,6 +22,12 @@ type Block struct {
 	Shorts []int16 // of a block of 16-bit numbers: row i is Shorts[i·Stride:], with Shift; nil for others
 	Shift  []byte  // of each such row
 	Short  *Short  // what they mean
+
+	// Of rows with curves: the stored rows that they follow from, one after the other, and the factor of each. Without X
+	// the block is narrow: Widen makes X of them.
+	Lines   []float32
+	Factors []float64
+	Curves  *Curves
 
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values
@@ -44,6 +50,7 @@ type Table struct {
 	Clamped   int     // numeric labels that were clamped to the schema's bounds
 	Pixels    *Pixels // the rows are bytes; nil: numbers
 	Short     *Short  // the rows are numbers of 16 bits; nil: of float32, or bytes
+	Curves    *Curves // how the rows follow from stored ones; nil: they are as they are stored
 	Blocks    []*Block
 
 	rule  rowRule      // of the schema; zero: a table that none made
@@ -71,6 +78,9 @@ func (t *Table) Rows() int {
 	}
 	return n
 }
+
+// Narrow says that the block has its rows as they are stored, without their curves.
+func (b *Block) Narrow() bool { return b.Curves != nil && len(b.X) == 0 }
 
 // Coded says that the rows are bytes or numbers of 16 bits, not float32.
 func (b *Block) Coded() bool { return b.Pixels != nil || b.Short != nil }

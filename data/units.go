@@ -96,6 +96,9 @@ func (t *Table) SetUnits(unit []int32) {
 // Append returns t with the rows of b after its own. If t has units, these rows are one more unit. The
 // result shares the blocks of t.
 func (t *Table) Append(b *Block) *Table {
+	if t.Curves != nil {
+		t = t.plain()
+	}
 	out := *t
 	out.Blocks = append(slices.Clip(t.Blocks), b)
 	if t.units != nil {

@@ -36,6 +36,9 @@ type Public struct {
 	// Short says that the rows are numbers of 16 bits, whose gradients are summed in the units of those (ADR 50); false in
 	// runs written before.
 	Short bool `json:"short,omitempty"`
+	// Snapped says that bumps and waves follow from rows without them, as they are stored (ADR 87), so that a packed table
+	// and its file give the same rows; false in runs written before, whose curves follow from the cells.
+	Snapped bool `json:"snapped,omitempty"`
 	// Centered says that Mean is answered, and Grad with Centered (ADR 46); false in runs written before.
 	Centered bool `json:"centered,omitempty"`
 	// Shifted says that Loss with Labels is answered, and Grad with Shift (ADR 49); false in runs written before.

@@ -448,6 +448,7 @@ var fieldNames = map[string]string{
 	"presence":         "Poisson batches are charged by what presence and replacement move",
 	"bytes":            "rows are bytes of images",
 	"short":            "rows are numbers of 16 bits",
+	"snapped":          "bumps and waves follow from rows without them, as they are stored",
 	"centered":         "rows can be taken less their noisy mean",
 	"calibrated":       "probabilities can be compared with labels, by margins",
 	"looked":           "sums for a first release can be asked for, over rows of numbers that are records",

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/data/datatest"
+	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run/job"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 // TestEncoding: method auto chooses the encoding of columns that name none, from public facts; everything that is not
@@ -25,16 +30,30 @@ func TestEncoding(t *testing.T) {
 		}
 		return path
 	}
+	packed := func(name, path string, short bool) string {
+		t.Helper()
+		loaded, err := data.LoadSchema(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = filepath.Join(dir, name)
+		if _, err := data.Pack(t.Context(), &datatest.Gate{}, loaded, file("none.csv", "age,sick\n"), name,
+			data.Options{Short: short, Formats: source.Formats()}); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
 	const columns = "\ncolumns:\n  - {name: age, type: numeric, min: 18, max: 100%s}\n  - {name: sick, type: label, classes: [\"no\", \"yes\"]}\n"
 	free := file("free.yaml", fmt.Sprintf("dataset: many\nrows: 50000"+columns, ""))
 	few := file("few.yaml", fmt.Sprintf("dataset: few\nrows: 100"+columns, ""))
 	line := file("line.yaml", fmt.Sprintf("dataset: many\nrows: 50000"+columns, ", encode: linear"))
-	packed := filepath.Join(dir, "t.sotto")
-	loaded, err := data.LoadSchema(free)
+	old := filepath.Join(dir, "old.sotto") // as earlier builds packed it, with +0 for a cell without a value
+	zero := file("zero.yaml", fmt.Sprintf("dataset: many\nrows: 50000"+columns, ", missing: zero"))
+	loaded, err := data.LoadSchema(zero)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := data.PackTable(loaded, data.Empty(loaded), packed); err != nil {
+	if err := data.PackTable(loaded, data.Empty(loaded), old); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -48,7 +67,13 @@ func TestEncoding(t *testing.T) {
 		{free, "hats: 5", 5, "5 bumps beside each linear feature, as the spec says"},
 		{free, "method: {name: sgd}", 0, "no bumps: only method auto chooses"},
 		{free, "method: {name: sgd}\nhats: 5", 5, "as the spec says"},
-		{free, "data: " + packed, 0, "no bumps: the table is packed"},
+		{free, "data: " + packed("t.sotto", free, false), 16, "16 bumps"},
+		{free, "data: " + packed("short.sotto", free, true), 0, "no bumps: the table is packed"},
+		{free, "data: " + packed("line.sotto", line, false), 16, "16 bumps"},
+		{free, "data: " + packed("hats.sotto", file("hats.yaml", fmt.Sprintf("dataset: many\nrows: 50000"+columns, ", hats: 16")), false), 0, "no bumps: the table is packed"},
+		{zero, "data: " + packed("zero.sotto", zero, false), 16, "16 bumps"},
+		{zero, "data: " + old, 0, "no bumps: the table is packed"},
+		{zero, "", 16, "16 bumps"},
 		{few, "", 0, "no bumps: with 5 waves"},
 		{line, "", 0, ""},
 	} {
@@ -60,7 +85,7 @@ func TestEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := job.Schema; s.Columns[0].Hats != c.hats || s.Free() != 0 || job.Facts.Dim != 2+c.hats || !strings.Contains(job.Encoding, c.encoding) || (job.Encoding == "") != (c.encoding == "") {
+		if s := job.Schema; s.Columns[0].Hats != c.hats || s.Free() != 0 || job.Facts.Dim != 2+c.hats || s.Snapped != strings.Contains(c.encoding, "16 bumps") || job.Facts.Snapped != s.Snapped || !strings.Contains(job.Encoding, c.encoding) || (job.Encoding == "") != (c.encoding == "") {
 			t.Errorf("%q: %d bumps, d = %d, %s", c.spec, s.Columns[0].Hats, job.Facts.Dim, job.Encoding)
 		}
 		shared, err := spec.LoadSchema() // what searches, comparisons, networks and workers take
@@ -260,5 +285,107 @@ func TestSmoothedBumps(t *testing.T) {
 	// The last release looks at the smoothed model and scales all parameters, so the others change, too.
 	if !moved["x hat 1"] || !moved["z hat 8"] {
 		t.Errorf("what smoothing moved: %v", moved)
+	}
+}
+
+// TestPackedGivesTheSame: a run of auto on a packed table chooses the encoding that it chooses on the file, and has the same model and the same
+// scores bit for bit.
+func TestPackedGivesTheSame(t *testing.T) {
+	t.Parallel()
+	schema, table, test := crossed(t, 30000)
+	loaded, err := data.LoadSchema(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	packed := filepath.Join(dir, "t.pack")
+	if _, err := data.Pack(t.Context(), &datatest.Gate{}, loaded, table, packed, data.Options{Formats: source.Formats()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{"", "holdout: 0.3\n"} {
+		var weights [][]float64
+		var scores []float64
+		for _, path := range []string{table, packed} {
+			set := func(path, value string) Override { return Override{Path: path, Value: value, From: "test"} }
+			over := []Override{set("data", path), set("schema", schema), set("lab", "true"), set("seed", "3"), set("privacy.epsilon", "10"), set("test", test)}
+			if more != "" {
+				over = append(over, set("holdout", "0.3"))
+			}
+			job := fitAndVerify(t, "auto", over)
+			if !job.Schema.Snapped || !job.Facts.Snapped || job.Facts.Slots == 0 || job.RowOptions().Narrow {
+				t.Fatalf("the run has another encoding: %s", job.Encoding)
+			}
+			trained, err := LoadModel(job.Spec.Out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := runlog.ReadInfo(job.Spec.Out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights, scores = append(weights, trained.File.W), append(scores, *info.Result.Test.LogLoss)
+		}
+		if !slices.Equal(weights[0], weights[1]) || scores[0] != scores[1] {
+			t.Errorf("%q: the packed table gives another model, or other scores: %v", more, scores)
+		}
+	}
+}
+
+// TestNarrowGivesTheSame: a run that keeps rows without their curves has the model of one that keeps them, bit for bit. Which does follows
+// from the declared rows alone.
+func TestNarrowGivesTheSame(t *testing.T) {
+	t.Parallel()
+	schema, table, _ := crossed(t, 30000)
+	prepared := func(rows int) *Job {
+		spec, err := job.ParseSpec("s.yaml", fmt.Appendf(nil, "schema: %s\ndata: %s\nlab: true\nseed: 3\nmodel: {name: logistic}\nprivacy: {epsilon: 10, delta: 1e-8, adjacency: add-or-remove}\n", schema, table), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows > 0 {
+			text, err := os.ReadFile(schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec.Schema = filepath.Join(t.TempDir(), "more.yaml")
+			if err := os.WriteFile(spec.Schema, []byte(strings.Replace(string(text), "rows: 30000", fmt.Sprintf("rows: %d", rows), 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j, err := Prepare(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	j := prepared(0)
+	var weights [2][]float64
+	for i := range weights {
+		opt := j.RowOptions()
+		if opt.Narrow {
+			t.Fatal("few rows are kept without their curves")
+		}
+		opt.Narrow, opt.Formats = i == 1, source.Formats()
+		tab, _, err := data.Read(t.Context(), &datatest.Gate{}, j.Schema, table, opt)
+		if err != nil || tab.Blocks[0].Narrow() != opt.Narrow {
+			t.Fatalf("the table has another form: %v", err)
+		}
+		meter, err := j.Meter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		trainer := Trainer{Job: j, Table: tab, Meter: meter, Streams: noise.SeededStreams(3), Journal: NopJournal{}, Workers: 1 + i}
+		file, err := trainer.Model(t.Context(), job.Guarantee{Budget: j.Spec.Privacy.Budget()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights[i] = file.W
+	}
+	if !slices.Equal(weights[0], weights[1]) {
+		t.Error("the models differ")
+	}
+	for rows, narrow := range map[int]bool{200_000: false, 1<<27/prepared(200_000).Schema.Dim() + 1: true, 2_000_000: true} {
+		if j := prepared(rows); j.RowOptions().Narrow != narrow {
+			t.Errorf("%d declared rows of %d features: narrow %v", rows, j.Schema.Dim(), !narrow)
+		}
 	}
 }

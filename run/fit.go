@@ -153,7 +153,7 @@ func (s *Session) Load(ctx context.Context) error {
 		return err
 	}
 	if test := s.Job.TestTable(); test != "" {
-		opt := data.Options{Labels: s.Job.Spec.TestLabels}
+		opt := data.Options{Labels: s.Job.Spec.TestLabels, Narrow: data.Narrows(s.Job.Schema)}
 		s.env.Rows.beside(&opt)
 		if s.tested, err = gate.Open(ctx, access.Test, s.Job.Schema, test, opt, s.opened); err != nil {
 			return err

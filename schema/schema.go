@@ -112,6 +112,7 @@ type Schema struct {
 	Image      *Image   `json:"image,omitempty"`     // IDX: what an image is
 	Columns    []Column `json:"columns"`             // CSV: all columns; LIBSVM and IDX: the label alone
 	Pairs      []Pair   `json:"pairs,omitempty"`     // CSV: columns with features for what two of them do together
+	Snapped    bool     `json:"snapped,omitempty"`   // bumps and waves follow from rows without them ([Schema.Lines])
 	Paired     bool     `json:"-"`                   // the schema file says which pairs there are, so a run adds none
 
 	// CSV with a header: OtherIgnore, or "": all columns of the table are in Columns
@@ -346,6 +347,7 @@ func (s *Schema) WithCurves(hats, waves int, chosen bool) *Schema {
 func (s *Schema) Refined(lines bool, pairs ...Pair) *Schema {
 	if lines {
 		s = s.each(func(c *Column) { c.Hats, c.Waves, c.Chosen = 0, 0, false })
+		s.Snapped = false
 	}
 	return s.WithPairs(pairs...)
 }
@@ -689,6 +691,9 @@ func (s *Schema) checkWhole() *config.Error {
 	}
 	if e := s.checkPairs(); e != nil {
 		return e
+	}
+	if _, ok := s.Lines(); s.Snapped && !ok {
+		return columnFault("snapped", "true", "false where rows are sparse, or without an intercept, bumps and waves")
 	}
 	return s.checkFeatures()
 }

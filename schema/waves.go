@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -85,4 +86,37 @@ func (f *Form) Kinks() int {
 		return waveBumps
 	}
 	return f.Bumps
+}
+
+// Lines is the schema of the rows that the curves of s follow from: numeric columns have their line alone, and there
+// are no places for pairs that a run chooses. ok says whether rows of s can be made of those: they have an intercept,
+// which tells what a whole row was multiplied by, are dense, and have curves.
+func (s *Schema) Lines() (lines *Schema, ok bool) {
+	if len(s.Curved()) == 0 || !s.Intercept || s.Sparse() || s.Image != nil {
+		return nil, false
+	}
+	t := s.each(func(c *Column) { c.Hats, c.Waves, c.Chosen = 0, 0, false })
+	t.Pairs, t.Snapped = slices.DeleteFunc(slices.Clone(s.Pairs), Pair.Open), false
+	return t, true
+}
+
+// Snap is the schema of a run that begins: where it chose all curves that there are, they follow from rows without
+// them, so that a table that is packed without them and its file give the same rows.
+func (s *Schema) Snap() *Schema {
+	t := *s
+	_, t.Snapped = s.Lines()
+	if slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Hats+c.Waves > 0 && !c.Chosen }) {
+		t.Snapped = false
+	}
+	return &t
+}
+
+// Unmarked are the numeric columns in which a cell without a value is 0 and could be a number.
+func (s *Schema) Unmarked() (names []string) {
+	for _, c := range s.Columns {
+		if c.Type == TypeNumeric && c.Missing == RuleZero {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }

@@ -17683,3 +17683,86 @@ GLOBL word_0000000079622d32<>(SB), RODATA|NOPTR, $8
 
 DATA word_000000006b206574<>+0(SB)/8, $0x000000006b206574
 GLOBL word_000000006b206574<>(SB), RODATA|NOPTR, $8
+
+// func cutAVX2(dst *float32, x *float32, at *int32, half *float64, last *int32, groups int, inv float64, f float64, unit float64)
+// Requires: AVX
+TEXT ·cutAVX2(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         at+16(FP), DX
+	MOVQ         half+24(FP), BX
+	MOVQ         last+32(FP), SI
+	MOVQ         groups+40(FP), DI
+	VBROADCASTSD inv+48(FP), Y0
+	VBROADCASTSD f+56(FP), Y1
+	VBROADCASTSD unit+64(FP), Y2
+	VBROADCASTSD word_3ff0000000000000<>+0(SB), Y3
+	VBROADCASTSD word_bff0000000000000<>+0(SB), Y4
+	VXORPD       Y5, Y5, Y5
+	VPCMPEQD     X7, X7, X7
+	VPSLLD       $0x1f, X7, X6
+	VPSRLD       $0x1f, X7, X7
+
+loop:
+	VMOVUPS     (CX), X8
+	VCVTPS2PD   X8, Y9
+	VPCMPEQD    X6, X8, X8
+	VMULPD      Y0, Y9, Y9
+	VMINPD      Y3, Y9, Y9
+	VMAXPD      Y4, Y9, Y9
+	VADDPD      Y5, Y9, Y9
+	VADDPD      Y3, Y9, Y10
+	VMULPD      (BX), Y10, Y10
+	VMULPD      Y1, Y9, Y9
+	VCVTTPD2DQY Y9, X11
+	VCVTDQ2PD   X11, Y9
+	VMULPD      Y2, Y9, Y9
+	VCVTPD2PSY  Y9, X11
+	VCVTTPD2DQY Y10, X12
+	VPMINSD     (SI), X12, X12
+	VCVTDQ2PD   X12, Y9
+	VSUBPD      Y9, Y10, Y13
+	VSUBPD      Y13, Y3, Y13
+	VADDPD      Y3, Y9, Y9
+	VSUBPD      Y10, Y9, Y9
+	VSUBPD      Y9, Y3, Y9
+	VMULPD      Y1, Y13, Y13
+	VCVTTPD2DQY Y13, X10
+	VCVTDQ2PD   X10, Y13
+	VMULPD      Y2, Y13, Y13
+	VCVTPD2PSY  Y13, X10
+	VMULPD      Y1, Y9, Y9
+	VCVTTPD2DQY Y9, X9
+	VCVTDQ2PD   X9, Y9
+	VMULPD      Y2, Y9, Y9
+	VCVTPD2PSY  Y9, X9
+	VPANDN      X10, X8, X10
+	VPANDN      X9, X8, X9
+	VPADDD      (DX), X12, X12
+	VPADDD      X7, X12, X12
+	VUNPCKLPS   X9, X10, X8
+	VUNPCKHPS   X9, X10, X9
+	MOVLQSX     (DX), R8
+	VEXTRACTPS  $0x00, X11, (AX)(R8*4)
+	MOVLQSX     4(DX), R8
+	VEXTRACTPS  $0x01, X11, (AX)(R8*4)
+	MOVLQSX     8(DX), R8
+	VEXTRACTPS  $0x02, X11, (AX)(R8*4)
+	MOVLQSX     12(DX), R8
+	VEXTRACTPS  $0x03, X11, (AX)(R8*4)
+	VPEXTRD     $0x00, X12, R8
+	VMOVLPS     X8, (AX)(R8*4)
+	VPEXTRD     $0x01, X12, R8
+	VMOVHPS     X8, (AX)(R8*4)
+	VPEXTRD     $0x02, X12, R8
+	VMOVLPS     X9, (AX)(R8*4)
+	VPEXTRD     $0x03, X12, R8
+	VMOVHPS     X9, (AX)(R8*4)
+	ADDQ        $0x10, CX
+	ADDQ        $0x10, DX
+	ADDQ        $0x20, BX
+	ADDQ        $0x10, SI
+	DECQ        DI
+	JNZ         loop
+	VZEROUPPER
+	RET

@@ -360,3 +360,6 @@ func laplaceRoundAVX512(dst *int64, words *uint64, groups int, half float64, sla
 
 //go:noescape
 func chacha8AVX512(out *[128]uint64, key *[4]uint64)
+
+//go:noescape
+func cutAVX2(dst *float32, x *float32, at *int32, half *float64, last *int32, groups int, inv float64, f float64, unit float64)

@@ -138,7 +138,8 @@ type worker struct {
 	next     [][]float32 // rows of the tile that follows
 	viewed   data.Block  // views of rows, one after the other
 	numbers  data.Block  // rows of bytes or 16-bit numbers as float32
-	row      []float32   // with its zeros, of which a view is taken
+	widener  data.Widener
+	row      []float32 // with its zeros, of which a view is taken
 }
 
 var errOtherRows = errors.New("private: table and run do not speak of the same form of rows: bytes, 16-bit numbers or float32")
@@ -466,21 +467,30 @@ func (u *worker) pass() {
 		}
 		b := s.table.Blocks[i]
 		s.table.Reach(b)
-		u.parts = nil
-		if s.shares != nil {
-			u.parts = s.shares[s.copier.Start[i]:][:b.N]
-		}
+		first := s.copier.Start[i]
 		for from := 0; from < b.N; from += s.tile {
 			to := min(b.N, from+s.tile)
-			u.next = u.next[:0]
+			u.next, u.at = u.next[:0], first+from
+			if b.Narrow() {
+				u.share(first+from, to-from)
+				u.add(u.widener.View(b, from, to))
+				continue
+			}
+			u.share(first, b.N)
 			if s.fetches && b.Start == nil {
 				for k := to; k < min(b.N, to+s.tile); k++ {
 					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
 				}
 			}
-			u.at = s.copier.Start[i] + from
 			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
 		}
+	}
+}
+
+// share sets the shares of the n rows of the table from one on, which are those of the next views' block.
+func (u *worker) share(first, n int) {
+	if u.parts = nil; u.s.shares != nil {
+		u.parts = u.s.shares[first:][:n]
 	}
 }
 
@@ -510,12 +520,14 @@ func (u *worker) addListed(rows []int32) {
 		u.next = u.next[:0]
 		if u.s.fetches {
 			for _, row := range rows[:min(len(rows), u.s.tile)] {
-				if b, i := u.s.copier.Locate(int(row)); b.Start == nil {
+				if b, i := u.s.copier.Locate(int(row)); b.Start == nil && !b.Narrow() {
 					u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
 				}
 			}
 		}
-		u.add(data.View{Block: &u.stage, To: n, Next: u.next})
+		v := u.widener.View(&u.stage, 0, n)
+		v.Next = u.next
+		u.add(v)
 		u.at += n
 	}
 }

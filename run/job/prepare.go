@@ -83,7 +83,7 @@ func prepare(spec *Spec) (*Job, error) {
 		return nil, err
 	}
 	free := schema.Free()
-	encoded := schema.WithCurves(bumps.Hats, bumps.Waves, spec.Hats == nil)
+	encoded := schema.WithCurves(bumps.Hats, bumps.Waves, spec.Hats == nil).Snap()
 	encoded, why, err := spec.places(encoded)
 	if err != nil {
 		return nil, err
@@ -193,8 +193,8 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 			Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
 	case !chooses:
 		return method.Bumps{Why: "no bumps: only method auto chooses"}, nil
-	case data.IsPacked(s.Data):
-		return method.Bumps{Why: "no bumps: the table is packed, so its encoding is fixed"}, nil
+	case data.IsPacked(s.Data) && !data.PackedLines(free.WithHats(0), s.Data):
+		return method.Bumps{Why: "no bumps: the table is packed in a form that does not tell them"}, nil
 	}
 	linear, err := PrepareModel(s, free.WithHats(0))
 	if err != nil {
@@ -209,17 +209,17 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 
 // places is the schema with places for pairs that a run of method auto chooses, where neither spec nor schema names
 // any, and why.
-func (s *Spec) places(encoded *schema.Schema) (with *schema.Schema, why string, err error) {
+func (s *Spec) places(of *schema.Schema) (with *schema.Schema, why string, err error) {
 	auto, chooses := s.Method.(method.Auto)
-	if !chooses || s.Has("pairs") || encoded.Paired || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) {
-		return encoded, "", nil
+	if !chooses || s.Has("pairs") || of.Paired || s.Uncentered || s.sum != nil || data.IsPacked(s.Data) && !of.Snapped {
+		return of, "", nil
 	}
-	j, err := PrepareModel(s, encoded)
+	j, err := PrepareModel(s, of)
 	if err != nil {
 		return nil, "", err
 	}
 	n, why := auto.Places(j.Facts, j.Objective, s.terms(j.Accountant))
-	return encoded.WithPlaces(n), why, nil
+	return of.WithPlaces(n), why, nil
 }
 
 // Chosen is the job under the encoding that its run chose, without features that are 0 in every row.
@@ -509,7 +509,7 @@ func (j *Job) setFacts() {
 	if spec.Privacy.Off {
 		j.Facts.Adjacency = privacy.AddRemove // without noise nothing depends on it
 	}
-	j.Facts.Presence = j.Facts.Adjacency == privacy.ReplaceOne
+	j.Facts.Presence, j.Facts.Snapped = j.Facts.Adjacency == privacy.ReplaceOne, schema.Snapped
 	j.Facts.Centered = f.Centered && schema.Image == nil && !spec.Uncentered
 	if b := schema.LabelBounds(); b != nil && f.Shifted && !spec.Uncentered {
 		j.Facts.Shifted, j.Facts.LabelMin = true, b.Min

@@ -13,7 +13,8 @@ import (
 // RowOptions says how the training rows are read. Under replace-one their number is public, and a row
 // that is dropped keeps its position (R9).
 func (j *Job) RowOptions() data.Options {
-	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short}
+	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short,
+		Narrow: data.Narrows(j.Schema)}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = j.Own(), true
 	}
@@ -29,8 +30,8 @@ func (j *Job) coded() bool {
 // Bytes says whether a new run keeps rows of images as bytes.
 func (j *Job) Bytes() bool { return j.coded() && data.PixelsOf(j.Schema) != nil }
 
-// Short says whether a new run keeps rows of 16-bit numbers as a packed table has them. No center is taken from those.
-func (j *Job) Short() bool { return j.coded() && !centers(j.Method) }
+// Short says whether a new run keeps 16-bit numbers as a packed table has them: they have no curves and no center.
+func (j *Job) Short() bool { return j.coded() && !centers(j.Method) && !j.Facts.Snapped }
 
 // Terms are what a coordinator and its shards must agree on, each hashed.
 func (j *Job) Terms() (map[string][]byte, error) {

@@ -20,6 +20,7 @@ type Predictor struct {
 	W     []float64
 	out   []float64
 	ws    model.Workspace
+	wide  data.Widener
 }
 
 // Block calls f for each row in order, with the model's outputs (nil for a dropped row) and the row's label (0 if there
@@ -30,7 +31,7 @@ func (p *Predictor) Block(b *data.Block, f func(out []float64, label float32) er
 		p.out = make([]float64, scoreRows*k)
 	}
 	for from := 0; from < b.N; from += scoreRows {
-		v := data.View{Block: b, From: from, To: min(b.N, from+scoreRows)}
+		v := p.wide.View(b, from, min(b.N, from+scoreRows))
 		p.Model.Predict(p.out[:v.Len()*k], p.W, v, &p.ws)
 		for i := range v.Len() {
 			row, label := p.out[i*k:(i+1)*k], float32(0)

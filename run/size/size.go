@@ -15,14 +15,19 @@ import (
 
 const (
 	perRow  = 4 + 4 // bytes of a row's label and norm
+	perLine = 4 + 8 // bytes of a row that is made of a stored one: its norm and factor
 	perStep = 80    // bytes of a line of steps.jsonl
 )
 
-// Of is what a run of the job needs, with rows at this machine. Packed rows are mapped from their file.
+// Of is what a run of the job needs, with rows at this machine. Packed rows are mapped from their file; what curves of
+// theirs take beside it is in memory.
 func Of(j *run.Job, packed bool) plan.Needs {
 	n := plan.Needs{Steps: product(perStep, method.MaxSteps(j.Method))}
 	if !packed {
 		n.RowBytes = rowBytes(j)
+	}
+	if j.Facts.Snapped && (packed || n.RowBytes > 0) {
+		n.RowBytes = curvedBytes(j, packed)
 	}
 	n.Rows = product(n.RowBytes, j.Schema.Rows)
 	kept := method.MaxSteps(j.Method)
@@ -59,6 +64,18 @@ func rowBytes(j *run.Job) int {
 		}
 	}
 	return 8*s.Predictors() + 4 + perRow // each column gives one number at least, with its place
+}
+
+// curvedBytes is how much memory a row takes whose curves follow from a stored one.
+func curvedBytes(j *run.Job, packed bool) int {
+	n := perLine
+	if lines, ok := j.Schema.Lines(); ok && !packed {
+		n += 4*lines.Dim() + perRow
+	}
+	if !j.RowOptions().Narrow {
+		n += 4 * j.Schema.Dim()
+	}
+	return n
 }
 
 // A MemoryError says that the rows of a run do not fit in memory. It follows from public facts and from the machine.

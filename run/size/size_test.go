@@ -2,6 +2,7 @@ package size
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/needs"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/runlog"
@@ -64,6 +66,24 @@ func TestOf(t *testing.T) {
 	bumps := job(t, sgd, "max: 100", "max: 100, hats: 64")
 	if wide := Of(bumps, false); wide.RowBytes != n.RowBytes+4*64 {
 		t.Errorf("with bumps a row has %d bytes, %d features; without %d", wide.RowBytes, bumps.Schema.Dim(), n.RowBytes)
+	}
+}
+
+// Of columns that auto gives bumps a row is kept whole where the declared rows are few, and otherwise without them.
+func TestCurves(t *testing.T) {
+	for rows, narrow := range map[int]bool{20_000: false, 2_000_000: true} {
+		j := job(t, "model: {name: logistic}", "rows: 4000 ", fmt.Sprintf("rows: %d ", rows))
+		lines, ok := j.Schema.Lines()
+		if !ok || !j.Facts.Snapped || data.Narrows(j.Schema) != narrow {
+			t.Fatalf("%d rows: narrow %t; %s", rows, data.Narrows(j.Schema), j.Encoding)
+		}
+		whole := 4 * j.Schema.Dim()
+		if narrow {
+			whole = 0
+		}
+		if n, packed := Of(j, false).RowBytes, Of(j, true).RowBytes; n != whole+4*lines.Dim()+20 || packed != whole+12 {
+			t.Errorf("%d rows: %d bytes, packed %d, of %d features", rows, n, packed, j.Schema.Dim())
+		}
 	}
 }
 

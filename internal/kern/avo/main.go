@@ -83,6 +83,7 @@ func main() {
 	squares(true)
 	random()
 	chacha8()
+	cut()
 	Generate()
 }
 

@@ -1,0 +1,393 @@
+package data
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sottodp/sotto/internal/kern"
+	"github.com/sottodp/sotto/schema"
+)
+
+// Curves says how the curves of a row, the bumps, waves and pairs of its numeric columns, follow from its stored
+// numbers: those of the row that the schema without curves gives ([schema.Schema.Lines]), after the row rule. All of it
+// is public.
+//
+// A stored row is v = (lines, levels, …, one), where one is what the row rule made of its intercept. So v_j/one, within
+// ±1, are its features, the curves are functions of those, and the row rule is applied once more to all of them, the
+// intercept as 1. Nothing else of the row has a part, so rows are the same bits in whatever form of file they came, and
+// wherever they are.
+type Curves struct {
+	lines, dim int // features of a stored row, and of one with curves
+	rule       rowRule
+	columns    []curve
+	others     []span // features that are no lines of those
+	pairs      []curvedPair
+	bumps      []bumpRun // of columns, those with bumps
+}
+
+// A bumpRun is n columns with bumps whose lines are one behind the other from a stored row.
+type bumpRun struct {
+	from, n int
+	cuts    *kern.Cuts
+}
+
+// A curve is a numeric column: its line is from a stored row, and in the row with curves at a feature that so many
+// bumps, or waves, follow.
+type curve struct{ from, at, hats, waves int }
+
+// A span is n features from a stored row, and where they are in the row with curves.
+type span struct{ from, to, n int }
+
+// A curvedPair is a pair of lines in a stored row, with the position of its first product.
+type curvedPair struct{ a, b, first int }
+
+// curvesOf says how rows of s follow from those of the schema lines, without curves.
+func curvesOf(s, lines *schema.Schema) *Curves {
+	c := &Curves{lines: lines.Dim(), dim: s.Dim(), rule: ruleOf(s)}
+	from, to := 0, 0
+	other := func(n int) {
+		if last := len(c.others) - 1; last >= 0 && c.others[last].from+c.others[last].n == from &&
+			c.others[last].to+c.others[last].n == to {
+			c.others[last].n += n
+		} else if n > 0 {
+			c.others = append(c.others, span{from, to, n})
+		}
+		from, to = from+n, to+n
+	}
+	for _, k := range s.Places() {
+		n := k.Form().Features()
+		if k.Hats+k.Waves == 0 {
+			other(n)
+			continue
+		}
+		c.columns = append(c.columns, curve{from, to, k.Hats, k.Waves})
+		from, to = from+1, to+n
+	}
+	for _, p := range s.Pairs {
+		if p.Open() {
+			to += schema.PairFeatures
+			continue
+		}
+		other(schema.PairFeatures)
+	}
+	c.setBumps()
+	return c
+}
+
+// setBumps sets bumps from columns.
+func (c *Curves) setBumps() {
+	var run bumpRun
+	var at, hats []int
+	end := func() {
+		if run.n > 0 {
+			run.cuts = kern.NewCuts(at, hats)
+			c.bumps = append(c.bumps, run)
+		}
+		run, at, hats = bumpRun{}, nil, nil
+	}
+	for _, k := range c.columns {
+		if k.hats == 0 {
+			continue
+		}
+		if run.n > 0 && run.from+run.n != k.from {
+			end()
+		}
+		if run.n == 0 {
+			run.from = k.from
+		}
+		run.n++
+		at, hats = append(at, k.at), append(hats, k.hats)
+	}
+	end()
+}
+
+// snapped is the schema by which the table at path is read, and how rows of s follow from those: by no curves if s does
+// not say that they do, or if the table was packed with its curves.
+func snapped(s *schema.Schema, path string, opt *Options) (*schema.Schema, *Curves) {
+	lines, ok := s.Lines()
+	if !ok || !s.Snapped || packedUnder(s, path) {
+		return s, nil
+	}
+	opt.curved = s.Curved()
+	return lines, curvesOf(s, lines)
+}
+
+// refined says how rows follow that are encoded as r says.
+func (c *Curves) refined(r Refinement) *Curves {
+	to, dim := r.places(c.dim)
+	out := &Curves{lines: c.lines, dim: dim, rule: c.rule}
+	for _, k := range c.columns {
+		if to[k.at+1] < 0 {
+			k.hats, k.waves = 0, 0
+		}
+		k.at = int(to[k.at])
+		out.columns = append(out.columns, k)
+	}
+	for _, s := range c.others {
+		s.to = int(to[s.to])
+		out.others = append(out.others, s)
+	}
+	line := func(column int) int {
+		at := r.Columns[column].At
+		return c.columns[slices.IndexFunc(c.columns, func(k curve) bool { return k.at == at })].from
+	}
+	for n, p := range r.Pairs {
+		out.pairs = append(out.pairs, curvedPair{line(p[0]), line(p[1]), int(to[r.First+schema.PairFeatures*n])})
+	}
+	out.setBumps()
+	return out
+}
+
+// absent is what a stored line is in a row whose column has no value; like 0 in every sum.
+var absent = float32(math.Copysign(0, -1))
+
+// inverse is 1/one, rounded so that one times it is not below 1.
+func inverse(one float64) float64 {
+	inv := 1 / one
+	if one*inv < 1 {
+		inv = math.Nextafter(inv, math.Inf(1))
+	}
+	return inv
+}
+
+// isAbsent says whether a stored line is absent.
+func isAbsent(v float32) bool { return math.Float32bits(v) == math.Float32bits(absent) }
+
+// within is a number of a stored row as a feature.
+func within(v float32, inv float64) float64 { return max(-1, min(1, float64(v)*inv)) + 0 }
+
+// lineOf is a line of a stored row, NaN where its column has no value.
+func lineOf(v float32, inv float64) float64 {
+	if isAbsent(v) {
+		return math.NaN()
+	}
+	return within(v, inv)
+}
+
+// features appends to dst the features of a stored row that may differ from 0, before the row rule: within ±1, that of
+// the intercept 1. A row without an intercept has none.
+func (c *Curves) features(dst []float64, x []float32) []float64 {
+	one := float64(x[c.lines-1])
+	if !(one > 0) {
+		return dst
+	}
+	inv := inverse(one)
+	for _, k := range c.columns {
+		v := within(x[k.from], inv)
+		if dst = append(dst, v); isAbsent(x[k.from]) {
+			continue
+		}
+		if k.hats > 0 {
+			_, left, right := schema.Bumps(k.hats, v)
+			dst = append(dst, left, right)
+		}
+		for t := range k.waves {
+			dst = append(dst, schema.Wave(t, v))
+		}
+	}
+	for _, s := range c.others {
+		for _, v := range x[s.from:][:s.n] {
+			if v != 0 {
+				dst = append(dst, within(v, inv))
+			}
+		}
+	}
+	for _, p := range c.pairs {
+		_, of := pairOf(lineOf(x[p.a], inv), lineOf(x[p.b], inv))
+		dst = append(dst, of[:]...)
+	}
+	return append(dst, 1)
+}
+
+// expand sets row, which is 0, to the features of a stored row, multiplied by f and rounded toward zero to multiples of
+// the unit. They are those of features.
+func (c *Curves) expand(row, x []float32, f float64) {
+	inv, unit := inverse(float64(x[c.lines-1])), c.rule.unit
+	for _, b := range c.bumps {
+		b.cuts.Cut(row, x[b.from:][:b.n], inv, f, unit)
+	}
+	for _, k := range c.columns {
+		if k.hats > 0 {
+			continue
+		}
+		v := within(x[k.from], inv)
+		if row[k.at] = snap(v, f, unit); isAbsent(x[k.from]) {
+			continue
+		}
+		for t := range k.waves {
+			row[k.at+1+t] = snap(schema.Wave(t, v), f, unit)
+		}
+	}
+	for _, s := range c.others {
+		for k, v := range x[s.from:][:s.n] {
+			if v != 0 {
+				row[s.to+k] = snap(within(v, inv), f, unit)
+			}
+		}
+	}
+	for _, p := range c.pairs {
+		at, of := pairOf(lineOf(x[p.a], inv), lineOf(x[p.b], inv))
+		for k, v := range of {
+			if v != 0 {
+				row[p.first+at[k]] = snap(v, f, unit)
+			}
+		}
+	}
+	row[c.dim-1] = snap(1, f, unit)
+}
+
+// snap is v·f, rounded toward zero, in units.
+func snap(v, f, unit float64) float32 { return float32(float64(int64(v*f)) * unit) }
+
+// A widener makes rows with curves. It is one goroutine's memory.
+type widener struct {
+	*Curves
+	val []float64
+}
+
+// factor says what the features of a stored row are multiplied by, and their norm after that: 0 of a row that is 0.
+func (w *widener) factor(x []float32) (f float64, norm float32) {
+	if w.val = w.features(w.val[:0], x); len(w.val) == 0 {
+		return 0, 0
+	}
+	return w.rule.factor(w.val)
+}
+
+// curve returns the table, of stored rows or with other curves, with rows that follow by c: wide with X, otherwise
+// narrow. It shares the stored rows, labels and units. The pass ends with ctx.
+func (t *Table) curve(ctx context.Context, c *Curves, wide bool, workers int) (*Table, error) {
+	out := *t
+	out.Dim, out.Curves, out.rule = c.dim, c, c.rule
+	out.Blocks = make([]*Block, len(t.Blocks))
+	t.BeginPass()
+	if wide { // rows are read from memory alone
+		out.pages = nil
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range max(1, workers) {
+		all.Go(func() {
+			w, memory := widener{Curves: c}, Arena{}
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(t.Blocks) {
+					return
+				}
+				t.Reach(t.Blocks[i])
+				out.Blocks[i] = w.block(t.Blocks[i], wide, &memory)
+			}
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// block is a block of stored rows, or with other curves, with these.
+func (w *widener) block(b *Block, wide bool, memory *Arena) *Block {
+	k := *b
+	if k.Dim, k.Curves = w.dim, w.Curves; b.Curves == nil {
+		k.Lines = b.X
+	}
+	k.X, k.Norm, k.Factors = nil, memory.Floats(b.N), make([]float64, b.N)
+	for i := range b.N {
+		if b.Drop == nil || !b.Drop[i] {
+			k.Factors[i], k.Norm[i] = w.factor(k.stored(i))
+		}
+	}
+	if wide {
+		k.X = memory.Floats(b.N * k.Dim)
+		for i := range b.N {
+			k.widen(k.X[i*k.Dim:][:k.Dim], i)
+		}
+	}
+	return &k
+}
+
+// stored is row i as it is stored.
+func (b *Block) stored(i int) []float32 { return b.Lines[i*b.Curves.lines:][:b.Curves.lines] }
+
+// widen sets x, which is 0, to row i with its curves. A dropped row has a factor of 0.
+func (b *Block) widen(x []float32, i int) {
+	if f := b.Factors[i]; f > 0 {
+		b.Curves.expand(x, b.stored(i), f)
+	}
+}
+
+// plain is the table with its rows and their curves in memory, from which those follow no longer.
+func (t *Table) plain() *Table {
+	out := t.Dense()
+	out.Curves, out.pages = nil, nil
+	for i, b := range out.Blocks {
+		k := *b
+		k.Lines, k.Factors, k.Curves = nil, nil, nil
+		out.Blocks[i] = &k
+	}
+	return out
+}
+
+// flat is the table of the rows as they are stored. Their norms are those with curves.
+func (t *Table) flat() *Table {
+	out := *t
+	out.Dim, out.Curves, out.pages, out.unmap = t.Curves.lines, nil, nil, nil
+	out.Blocks = make([]*Block, len(t.Blocks))
+	for i, b := range t.Blocks {
+		out.Blocks[i] = &Block{N: b.N, Dim: out.Dim, X: b.Lines, Y: b.Y, Norm: b.Norm, Drop: b.Drop}
+	}
+	return &out
+}
+
+// wide says whether the rows of a table with curves have them in memory.
+func (t *Table) wide() bool { return len(t.Blocks) > 0 && !t.Blocks[0].Narrow() }
+
+// wideValues is the most numbers of a table, by the declared rows, up to which rows with curves are kept whole: they
+// are read somewhat faster.
+const wideValues = 1 << 27
+
+// Narrows says whether the rows of a schema are kept without their curves, which every pass then makes; sums have the
+// same bits. It follows from the declared rows alone. Waves are fewer than bumps and take longer to make, so rows keep
+// them.
+func Narrows(s *schema.Schema) bool {
+	waves := slices.ContainsFunc(s.Columns, func(c schema.Column) bool { return c.Waves > 0 })
+	return s.Snapped && !waves && float64(s.Rows)*float64(s.Dim()) > wideValues
+}
+
+// A Widener makes rows of narrow blocks as wide ones have them, bit for bit. It is one goroutine's memory, which it
+// keeps for the next rows.
+type Widener struct {
+	x    []float32
+	rows Block
+}
+
+// View is the rows of a block from one on up to another, with their curves. It is valid until the next call.
+func (w *Widener) View(b *Block, from, end int) View {
+	if !b.Narrow() {
+		return View{Block: b, From: from, To: end}
+	}
+	w.Widen(&w.rows, b, from, end)
+	return View{Block: &w.rows, To: end - from}
+}
+
+// Widen sets to to the rows of a narrow block from one on up to another. It has labels, norms and drops of the block.
+func (w *Widener) Widen(to, b *Block, from, end int) {
+	n := end - from
+	if cap(w.x) < n*b.Dim {
+		w.x = make([]float32, n*b.Dim)
+	}
+	*to = Block{N: n, Dim: b.Dim, X: w.x[:n*b.Dim], Norm: b.Norm[from:end]}
+	clear(to.X)
+	for i := range n {
+		b.widen(to.X[i*b.Dim:][:b.Dim], from+i)
+	}
+	if b.Y != nil {
+		to.Y = b.Y[from:end]
+	}
+	if b.Drop != nil {
+		to.Drop = b.Drop[from:end]
+	}
+}

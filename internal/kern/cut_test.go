@@ -1,0 +1,65 @@
+package kern
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The kernel of cuts gives the bits of its twin for any lines and rows, writes nothing else, and stays in the row also for numbers that
+// are none.
+func TestCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(87, 1))
+	for n := range 23 {
+		var at, bumps []int
+		dim := r.IntN(3)
+		for range n {
+			at, bumps = append(at, dim), append(bumps, 2+r.IntN(20))
+			dim += 1 + bumps[len(bumps)-1] + r.IntN(3)
+		}
+		c := NewCuts(at, bumps)
+		for range 60 {
+			one := math.Exp2(-8 * r.Float64())
+			unit := math.Exp2(float64(r.IntN(9) - 24))
+			f := one * (0.5 + r.Float64()/2) / unit
+			x := make([]float32, n)
+			for i := range x {
+				switch x[i] = float32(one * (2.2*r.Float64() - 1.1)); r.IntN(5) {
+				case 0: // centers of bumps
+					x[i] = float32(one * (2*float64(r.IntN(bumps[i]))/float64(bumps[i]-1) - 1))
+				case 1:
+					x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(one), -float32(one), 1e-40}[r.IntN(5)]
+				}
+			}
+			twins(t, "Cut", make([]float64, dim), func(dst []float64) {
+				row := make([]float32, dim+8)
+				for i := range row[dim:] {
+					row[dim+i] = 7
+				}
+				c.Cut(row[:dim:dim], x, 1/one, f, unit)
+				for j, v := range row {
+					if j < dim {
+						dst[j] = float64(v)
+					} else if v != 7 {
+						t.Fatal("a number behind the row was written")
+					}
+					if v == 0 && math.Signbit(float64(v)) {
+						t.Fatal("a number is −0")
+					}
+				}
+			})
+		}
+		if n < 4 {
+			continue
+		}
+		x := make([]float32, n) // no stored row has such numbers; none may reach beyond the row
+		for i := range x {
+			x[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32}[r.IntN(4)]
+		}
+		under(t, func() {
+			if use != plain {
+				c.Cut(make([]float32, c.dim), x, 3, 1<<20, 0x1p-20)
+			}
+		})
+	}
+}

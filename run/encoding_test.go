@@ -383,7 +383,7 @@ func TestNarrowGivesTheSame(t *testing.T) {
 	if !slices.Equal(weights[0], weights[1]) {
 		t.Error("the models differ")
 	}
-	for rows, narrow := range map[int]bool{200_000: false, 1<<27/prepared(200_000).Schema.Dim() + 1: true, 2_000_000: true} {
+	for rows, narrow := range map[int]bool{200_000: false, 1<<27/prepared(200_000).Schema.Dim() + 1: true, 3_000_000: true} {
 		if j := prepared(rows); j.RowOptions().Narrow != narrow {
 			t.Errorf("%d declared rows of %d features: narrow %v", rows, j.Schema.Dim(), !narrow)
 		}

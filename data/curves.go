@@ -214,17 +214,17 @@ func (c *Curves) expand(row, x []float32, f float64) {
 			continue
 		}
 		v := within(x[k.from], inv)
-		if row[k.at] = snap(v, f, unit); isAbsent(x[k.from]) {
+		if row[k.at] = kern.Snap(v, f, unit); isAbsent(x[k.from]) {
 			continue
 		}
 		for t := range k.waves {
-			row[k.at+1+t] = snap(schema.Wave(t, v), f, unit)
+			row[k.at+1+t] = kern.Snap(schema.Wave(t, v), f, unit)
 		}
 	}
 	for _, s := range c.others {
 		for k, v := range x[s.from:][:s.n] {
 			if v != 0 {
-				row[s.to+k] = snap(within(v, inv), f, unit)
+				row[s.to+k] = kern.Snap(within(v, inv), f, unit)
 			}
 		}
 	}
@@ -232,15 +232,12 @@ func (c *Curves) expand(row, x []float32, f float64) {
 		at, of := pairOf(lineOf(x[p.a], inv), lineOf(x[p.b], inv))
 		for k, v := range of {
 			if v != 0 {
-				row[p.first+at[k]] = snap(v, f, unit)
+				row[p.first+at[k]] = kern.Snap(v, f, unit)
 			}
 		}
 	}
-	row[c.dim-1] = snap(1, f, unit)
+	row[c.dim-1] = kern.Snap(1, f, unit)
 }
-
-// snap is v·f, rounded toward zero, in units.
-func snap(v, f, unit float64) float32 { return float32(float64(int64(v*f)) * unit) }
 
 // A widener makes rows with curves. It is one goroutine's memory.
 type widener struct {

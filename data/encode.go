@@ -657,18 +657,12 @@ func (r rowRule) apply(v []float64) float32 {
 		if r.scale {
 			v[i] = q
 		}
-		if r.one {
-			s += math.Abs(q)
-		} else {
-			s += float64(q * q)
-		}
+		s = r.with(s, q)
 	}
-	root := math.Sqrt(s)
-	if r.one {
-		root = s
-	}
+	root := r.root(s)
 	if !r.scale && m*root <= r.bound {
-		if norm, ok := r.round(v, 1/r.unit); ok {
+		if norm, ok := r.fits(v, 1/r.unit); ok {
+			r.round(v, 1/r.unit)
 			return norm
 		}
 	}
@@ -677,28 +671,62 @@ func (r rowRule) apply(v []float64) float32 {
 			v[i] = x / m
 		}
 	}
-	f := (1 - 0x1p-40) * (r.bound / r.unit) / root // v/m·f has a norm just below the bound, in units
+	f, norm := r.shrink(v, root)
+	r.round(v, f)
+	return norm
+}
+
+// factor says, of values whose largest is 1, what apply multiplies them by before it rounds them, and returns their
+// norm.
+func (r rowRule) factor(v []float64) (f float64, norm float32) {
+	var s float64
+	for _, x := range v {
+		s = r.with(s, x)
+	}
+	root := r.root(s)
+	if !r.scale && root <= r.bound {
+		if norm, ok := r.fits(v, 1/r.unit); ok {
+			return 1 / r.unit, norm
+		}
+	}
+	return r.shrink(v, root)
+}
+
+// with is a sum of squares, or of absolute values, with x; root is the norm that such a sum gives.
+func (r rowRule) with(sum, x float64) float64 {
+	if r.one {
+		return sum + math.Abs(x)
+	}
+	return sum + float64(x*x)
+}
+
+func (r rowRule) root(sum float64) float64 {
+	if r.one {
+		return sum
+	}
+	return math.Sqrt(sum)
+}
+
+// shrink says what values of that norm, the largest of which is 1, are multiplied by so that their norm is just within
+// the bound, and returns it.
+func (r rowRule) shrink(v []float64, root float64) (f float64, norm float32) {
+	f = (1 - 0x1p-40) * (r.bound / r.unit) / root // v·f has a norm just below the bound, in units
 	for {
-		if norm, ok := r.round(v, f); ok {
-			return norm
+		if norm, ok := r.fits(v, f); ok {
+			return f, norm
 		}
 		f *= 1 - 0x1p-20
 	}
 }
 
-// round sets v to v·f, rounded toward zero to whole numbers, times the unit, and returns its norm. It
-// leaves v as it is and returns false if the norm would be above the bound. |v·f| is at most 2²¹.
-func (r rowRule) round(v []float64, f float64) (norm float32, ok bool) {
-	if norm, ok = r.fits(v, f); !ok {
-		return 0, false
-	}
+// round sets v to v·f, rounded toward zero to whole numbers, times the unit. |v·f| is at most 2²¹.
+func (r rowRule) round(v []float64, f float64) {
 	for i, x := range v {
 		v[i] = float64(int64(x*f)) * r.unit // no negative zero
 	}
-	return norm, true
 }
 
-// fits says whether the norm of v·f, rounded toward zero to whole numbers, times the unit is within the bound.
+// fits returns the norm of v·f after round, and whether it is within the bound.
 func (r rowRule) fits(v []float64, f float64) (norm float32, ok bool) {
 	var sum, size int64
 	for _, x := range v {
@@ -713,35 +741,6 @@ func (r rowRule) fits(v []float64, f float64) (norm float32, ok bool) {
 		return 0, false
 	}
 	return r.normUp(float64(sum)), true
-}
-
-// factor says, of values whose largest is 1, what apply multiplies them by before it rounds them, and returns their
-// norm.
-func (r rowRule) factor(v []float64) (f float64, norm float32) {
-	var s float64
-	for _, x := range v {
-		if r.one {
-			s += math.Abs(x)
-		} else {
-			s += float64(x * x)
-		}
-	}
-	root := math.Sqrt(s)
-	if r.one {
-		root = s
-	}
-	if !r.scale && root <= r.bound {
-		if norm, ok := r.fits(v, 1/r.unit); ok {
-			return 1 / r.unit, norm
-		}
-	}
-	f = (1 - 0x1p-40) * (r.bound / r.unit) / root
-	for {
-		if norm, ok := r.fits(v, f); ok {
-			return f, norm
-		}
-		f *= 1 - 0x1p-20
-	}
 }
 
 // normUp is unit·√sum, rounded up to float32; sum is a whole number below 2⁴⁹.

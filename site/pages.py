@@ -77,10 +77,6 @@ COMMAND = re.compile(r"<code>([^<]{36,})</code>")
 BLOCK = re.compile(r'<div class="highlight">(<pre>.*?</pre>)</div>', re.DOTALL)
 
 
-def html_escape(text):
-    return text.replace('"', "&quot;")
-
-
 def length(html):
     """How many characters of a piece of a page a reader sees, at most."""
     return max(len(line) for line in re.sub(r"<[^>]*>", "", re.sub(r"&[^;]*;", "x", html)).split("\n"))
@@ -98,7 +94,7 @@ def on_page_content(html, page, config, files):
     def table(match):
         text = COMMAND.sub(r'<code class="long">\1</code>', match[0].replace("\\|", "|"))
         last = "text" if any(length(cell) > 24 for cell in LAST.findall(text)) else "short"
-        headings = [html_escape(re.sub(r"<[^>]*>", "", h)) for h in HEADING.findall(text)]
+        headings = [re.sub(r"<[^>]*>", "", h).replace('"', "&quot;") for h in HEADING.findall(text)]
         if last == "text":
             text = ROW.sub(lambda row: named(row[0], headings), text)
         return text.replace("<table>", f'<table data-last="{last}">', 1)

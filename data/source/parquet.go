@@ -292,8 +292,7 @@ func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err e
 			return nil, err
 		}
 		if in.Numbers(c.name) {
-			c.number = parquetNumber(f)
-			c.bulk = parquetNumbers(f)
+			c.number, c.bulk = parquetNumbers(f)
 		}
 		q.columns = append(q.columns, c)
 	}
@@ -307,62 +306,35 @@ func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err e
 	return q, nil
 }
 
-// parquetNumber returns the function that gives the number with the text of parquetText; nil for a type
-// whose text may be no number.
-func parquetNumber(c *parquet.Column) func(parquet.Value) float64 {
-	t := c.Type()
-	if l := t.LogicalType(); l != nil && l.Value != nil {
-		i, ok := l.Value.(*format.IntType)
-		switch {
-		case !ok:
-			return nil
-		case i.IsSigned:
-		case t.Kind() == parquet.Int32:
-			return func(v parquet.Value) float64 { return float64(v.Uint32()) }
-		default:
-			return func(v parquet.Value) float64 { return float64(v.Uint64()) }
-		}
-	}
-	switch t.Kind() {
-	case parquet.Int32:
-		return func(v parquet.Value) float64 { return float64(v.Int32()) }
-	case parquet.Int64:
-		return func(v parquet.Value) float64 { return float64(v.Int64()) }
-	case parquet.Float:
-		return func(v parquet.Value) float64 { return shortest(v.Float()) }
-	case parquet.Double:
-		return parquet.Value.Double
-	}
-	return nil
-}
-
 // numbersOf appends the numbers of some values of a page to own: of those from from to to, or of those at places.
 type numbersOf func(own []float64, v encoding.Values, places []int32, from, to int) []float64
 
-// parquetNumbers gives the numbers of parquetNumber for many values; it is nil where that is nil.
-func parquetNumbers(c *parquet.Column) numbersOf {
-	if parquetNumber(c) == nil {
-		return nil
-	}
-	unsigned := false
-	if l := c.Type().LogicalType(); l != nil {
+// parquetNumbers returns the functions that give the numbers with the texts of parquetText, of one value and of many;
+// nil for a type whose text may be no number.
+func parquetNumbers(c *parquet.Column) (one func(parquet.Value) float64, many numbersOf) {
+	t, unsigned := c.Type(), false
+	if l := t.LogicalType(); l != nil && l.Value != nil {
 		i, ok := l.Value.(*format.IntType)
-		unsigned = ok && !i.IsSigned
+		if !ok {
+			return nil, nil
+		}
+		unsigned = !i.IsSigned
 	}
-	switch kind := c.Type().Kind(); {
+	switch kind := t.Kind(); {
 	case kind == parquet.Double:
-		return numbers((*encoding.Values).Double, number)
+		return parquet.Value.Double, numbers((*encoding.Values).Double, number)
 	case kind == parquet.Float:
-		return numbers((*encoding.Values).Float, shortest)
+		return func(v parquet.Value) float64 { return shortest(v.Float()) }, numbers((*encoding.Values).Float, shortest)
 	case kind == parquet.Int32 && unsigned:
-		return numbers((*encoding.Values).Uint32, number)
+		return func(v parquet.Value) float64 { return float64(v.Uint32()) }, numbers((*encoding.Values).Uint32, number)
 	case kind == parquet.Int32:
-		return numbers((*encoding.Values).Int32, number)
-	case unsigned:
-		return numbers((*encoding.Values).Uint64, number)
-	default:
-		return numbers((*encoding.Values).Int64, number)
+		return func(v parquet.Value) float64 { return float64(v.Int32()) }, numbers((*encoding.Values).Int32, number)
+	case kind == parquet.Int64 && unsigned:
+		return func(v parquet.Value) float64 { return float64(v.Uint64()) }, numbers((*encoding.Values).Uint64, number)
+	case kind == parquet.Int64:
+		return func(v parquet.Value) float64 { return float64(v.Int64()) }, numbers((*encoding.Values).Int64, number)
 	}
+	return nil, nil
 }
 
 func number[T int32 | uint32 | int64 | uint64 | float64](v T) float64 { return float64(v) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 	"pgregory.net/rapid"
 )
 
@@ -88,10 +89,17 @@ func TestParquetNumbers(t *testing.T) {
 		}
 		values := []parquet.Value{parquet.Int64Value(rapid.Int64().Draw(t, "a")), parquet.Int32Value(rapid.Int32().Draw(t, "b")), parquet.Int64Value(rapid.Int64().Draw(t, "c")),
 			parquet.Int32Value(rapid.Int32().Draw(t, "d")), parquet.FloatValue(number), parquet.DoubleValue(rapid.Float64().Draw(t, "f"))}
+		pages := []encoding.Values{encoding.Uint64Values([]uint64{values[0].Uint64()}), encoding.Uint32Values([]uint32{values[1].Uint32()}),
+			encoding.Int64Values([]int64{values[2].Int64()}), encoding.Int32Values([]int32{values[3].Int32()}),
+			encoding.FloatValues([]float32{number}), encoding.DoubleValues([]float64{values[5].Double()})}
 		for i, c := range columns {
 			text, _ := parquetText(c)(nil, values[i])
 			want, err := strconv.ParseFloat(string(text), 64)
-			if got := parquetNumber(c)(values[i]); err != nil || math.Float64bits(got) != math.Float64bits(want) {
+			one, many := parquetNumbers(c)
+			if got := many(nil, pages[i], nil, 0, 1); math.Float64bits(got[0]) != math.Float64bits(one(values[i])) {
+				t.Fatalf("%s: %s is %v in a page", c.Name(), text, got[0])
+			}
+			if got := one(values[i]); err != nil || math.Float64bits(got) != math.Float64bits(want) {
 				t.Fatalf("%s: %s is %v, want %v; %v", c.Name(), text, got, want, err)
 			}
 		}

@@ -39,16 +39,16 @@ func (c *Cuts) Cut(row, x []float32, inv, f, unit float64) {
 	for i, v := range x {
 		at := c.at[i]
 		line := max(-1, min(1, float64(v)*inv)) + 0
-		row[at] = snap(line, f, unit)
+		row[at] = Snap(line, f, unit)
 		if math.Float32bits(v) == 1<<31 {
 			continue
 		}
 		u := (line + 1) * c.half[i]
 		j := min(int32(u), c.last[i])
-		row[at+1+j] = snap(1-(u-float64(j)), f, unit)
-		row[at+2+j] = snap(1-(float64(j+1)-u), f, unit)
+		row[at+1+j] = Snap(1-(u-float64(j)), f, unit)
+		row[at+2+j] = Snap(1-(float64(j+1)-u), f, unit)
 	}
 }
 
-// snap is v·f, rounded toward zero, in units.
-func snap(v, f, unit float64) float32 { return float32(float64(int64(v*f)) * unit) }
+// Snap is v·f, of magnitude up to 2³⁰, rounded toward zero, in units.
+func Snap(v, f, unit float64) float32 { return float32(float64(int64(v*f)) * unit) }

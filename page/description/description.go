@@ -77,12 +77,9 @@ func quantile(share float64) string {
 // writer writes the values of a figure of a column: of a number, all with the decimals that its interval has in three
 // digits.
 func writer(form *schema.Form, f runlog.Figure) func(float64) string {
-	if form != nil && form.Write != nil {
-		return form.Write
-	}
 	width := f.High - f.Low
-	if !(width > 0) || math.Max(math.Abs(f.Low), math.Abs(f.High)) >= 1e6 {
-		return chart.Short
+	if form != nil && form.Write != nil || !(width > 0) || math.Max(math.Abs(f.Low), math.Abs(f.High)) >= 1e6 {
+		return func(v float64) string { return value(form, v) }
 	}
 	decimals := min(6, max(0, 2-int(math.Floor(math.Log10(width)))))
 	return func(v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }

@@ -55,7 +55,7 @@ func TestSegments(t *testing.T) {
 			n++
 			before, what := m[1], m[2]
 			if whole := before == ""; whole != (what == ".") || !whole && !strings.HasSuffix(what, ".Key") && !strings.HasPrefix(what, "segment ") {
-				t.Errorf("%s: %s; write {{segment …}}", path, m[0])
+				t.Errorf("web/%s: %s; write {{segment …}} for a part of an address, {{.}} for all of one that Go made, as {{with .Link}}<a href=\"{{.}}\">", path, m[0])
 			}
 		}
 		return err

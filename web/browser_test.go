@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -169,7 +170,7 @@ const flaws = `(() => {
 	return bad;
 })()`
 
-// pages are the addresses of all pages, by the names of routes, and of others that the same routes show.
+// pages are the addresses of all pages, by the names of views, and of others that the same views show.
 func pages(s *site) map[string]string {
 	first := s.keyIn("first")
 	return map[string]string{
@@ -182,12 +183,27 @@ func pages(s *site) map[string]string {
 	}
 }
 
-// TestEveryPage: the browser sees the page of every route.
+// TestEveryPage: each view has an address at which the browser looks at it, a row in the guide if it is in the navigation, and opens.
 func TestEveryPage(t *testing.T) {
-	seen := pages(&site{root: t.TempDir()})
-	for name := range routes {
-		if seen[name] == "" {
-			t.Errorf("no address of the page %s", name)
+	root, _ := filled(t)
+	s := open(t, root).enter()
+	guide, err := os.ReadFile("../docs/how-to/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := pages(s)
+	for _, v := range views {
+		path := seen[v.name]
+		if path == "" {
+			t.Errorf("the browser does not see the page %s of views; add to pages, web/browser_test.go, an address that shows all of it, as %q: %q, "+
+				"and to TestPages, web/web_test.go, what it says there", v.name, v.name, v.address)
+			continue
+		}
+		if status, text := s.get(path); status != http.StatusOK || !strings.Contains(text, "<h1>") {
+			t.Errorf("%s, the page %s: status %d\n%s", path, v.name, status, text)
+		}
+		if v.title != "" && !strings.Contains(string(guide), "\n| "+v.title+" | ") {
+			t.Errorf("docs/how-to/serve.md: the table of pages has no row for %s; write\n| %s | what the page shows |", v.title, v.title)
 		}
 	}
 }
@@ -220,7 +236,15 @@ func TestBrowser(t *testing.T) {
 	if got := js[string](b, `document.activeElement.className`); got != "skip" {
 		t.Errorf("the first key leads to %q", got)
 	}
-	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	for _, v := range views {
+		if v.title != "" {
+			b.do(chromedp.KeyEvent(kb.Tab))
+		}
+		if v.name == "datasets" {
+			break
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
 	b.until(`document.querySelector("h1")?.textContent === "Datasets"`)
 	b.do(chromedp.Navigate(s.where + "/runs"))
 

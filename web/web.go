@@ -69,13 +69,11 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()
-	for name, of := range map[string]func(*http.Request) (*content, error){
-		"home": s.homePage, "runs": s.runsPage, "run": s.runPage, "verify": s.verifyPage, "datasets": s.datasetsPage,
-		"dataset": s.datasetPage,
-		"compare": s.comparePage, "comparisons": s.comparisonsPage, "comparison": s.comparisonPage,
-		"networks": s.networksPage, "network": s.networkPage, "audits": s.auditsPage, "audit": s.auditPage,
-	} {
-		s.mux.Handle(routes[name], s.serve(name, of))
+	for _, v := range views {
+		if s.pages[v.name] == nil {
+			return nil, fmt.Errorf("web: the page %s has no template; write web/pages/%[1]s.html", v.name)
+		}
+		s.mux.Handle("GET "+v.address, s.serve(v))
 	}
 	s.mux.HandleFunc("GET /runs/{key}/report", s.report)
 	s.mux.HandleFunc("GET /described/{key}", s.described)
@@ -99,14 +97,28 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// routes maps pages to addresses.
-var routes = map[string]string{
-	"home": "GET /{$}", "runs": "GET /runs", "run": "GET /runs/{key}", "verify": "GET /runs/{key}/verify",
-	"datasets": "GET /datasets", "dataset": "GET /datasets/{name}",
-	"compare":     "GET /compare",
-	"comparisons": "GET /comparisons", "comparison": "GET /comparisons/{key}",
-	"networks": "GET /networks", "network": "GET /networks/{key}",
-	"audits": "GET /audits", "audit": "GET /audits/{key}",
+// A view is a page at an address, with a template of its name in pages.
+type view struct {
+	name, address string
+	title         string // in the navigation, from which it is reached; "": from other pages
+	of            func(*Server, *http.Request) (*content, error)
+}
+
+// views are all of them, in the order of the navigation. To add one is a line here.
+var views = []view{
+	{"home", "/{$}", "Overview", (*Server).homePage},
+	{"runs", "/runs", "Runs", (*Server).runsPage},
+	{"run", "/runs/{key}", "", (*Server).runPage},
+	{"verify", "/runs/{key}/verify", "", (*Server).verifyPage},
+	{"compare", "/compare", "", (*Server).comparePage},
+	{"datasets", "/datasets", "Datasets", (*Server).datasetsPage},
+	{"dataset", "/datasets/{name}", "", (*Server).datasetPage},
+	{"comparisons", "/comparisons", "Comparisons", (*Server).comparisonsPage},
+	{"comparison", "/comparisons/{key}", "", (*Server).comparisonPage},
+	{"networks", "/networks", "Networks", (*Server).networksPage},
+	{"network", "/networks/{key}", "", (*Server).networkPage},
+	{"audits", "/audits", "Audits", (*Server).auditsPage},
+	{"audit", "/audits/{key}", "", (*Server).auditPage},
 }
 
 // Listen opens a port on the loopback address; 0 is any free one.
@@ -183,14 +195,20 @@ type content struct {
 // frame is a page with its header and footer.
 type frame struct {
 	*content
-	Page            string // its template
+	Links           []link
 	Version, Ledger string // of Sotto, and its location
 }
 
-func (s *Server) serve(name string, of func(*http.Request) (*content, error)) http.Handler {
+// A link of the navigation; Here marks that of the page itself.
+type link struct {
+	Address, Title string
+	Here           bool
+}
+
+func (s *Server) serve(v view) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := of(r)
-		status, shown := http.StatusOK, name
+		p, err := v.of(s, r)
+		status, shown := http.StatusOK, v.name
 		var gone missing
 		switch {
 		case errors.As(err, &gone):
@@ -199,9 +217,14 @@ func (s *Server) serve(name string, of func(*http.Request) (*content, error)) ht
 			status, shown, p = http.StatusInternalServerError, "error",
 				&content{Title: "This cannot be shown", Body: redact.Text(err.Error())}
 		}
-		f := frame{p, shown, s.options.Version, s.where()}
+		f := frame{p, nil, s.options.Version, s.where()}
+		for _, to := range views {
+			if to.title != "" {
+				f.Links = append(f.Links, link{strings.TrimSuffix(to.address, "{$}"), to.title, to.name == shown})
+			}
+		}
 		var out bytes.Buffer // complete before the status is sent
-		if err := s.pages[f.Page].ExecuteTemplate(&out, "layout", f); err != nil {
+		if err := s.pages[shown].ExecuteTemplate(&out, "layout", f); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -2,6 +2,7 @@ package data
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,14 +98,106 @@ func TestText(t *testing.T) {
 	}
 }
 
-// cellsOf draws cells: ordinary and absurd ones.
+// anyCell draws cells: ordinary and absurd ones.
+var anyCell = rapid.OneOf(
+	rapid.String(),
+	rapid.SampledFrom([]string{"", "NaN", "-Inf", "1e999", "-1e308", "5e-324", "true", "0", "mild", "a", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59", "0000-01-01T00:00-23:59", "2024-02-29", "1.1.0001", "31.12.9999", "a a a b"}),
+	rapid.StringMatching(`[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,12})?)?(Z|[+-][0-2][0-9](:?[0-5][0-9])?)?)?`),
+)
+
+// cellsOf draws the cells of a row of schematest.Types.
 func cellsOf(t *rapid.T) []string {
-	cell := rapid.OneOf(
-		rapid.String(),
-		rapid.SampledFrom([]string{"", "NaN", "-Inf", "1e999", "-1e308", "5e-324", "true", "0", "mild", "a", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59", "0000-01-01T00:00-23:59", "2024-02-29", "1.1.0001", "31.12.9999", "a a a b"}),
-		rapid.StringMatching(`[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9](\.[0-9]{1,12})?)?(Z|[+-][0-2][0-9](:?[0-5][0-9])?)?)?`),
-	)
-	return []string{cell.Draw(t, "stage"), cell.Draw(t, "smoker"), cell.Draw(t, "seen"), cell.Draw(t, "told"), cell.Draw(t, "note"), cell.Draw(t, "age"), "yes"}
+	return []string{anyCell.Draw(t, "stage"), anyCell.Draw(t, "smoker"), anyCell.Draw(t, "seen"), anyCell.Draw(t, "told"), anyCell.Draw(t, "note"), anyCell.Draw(t, "age"), "yes"}
+}
+
+// TestConformance is the suite of column types: each sample line of each type, as a schema shows it, is a column that passes it.
+func TestConformance(t *testing.T) {
+	for _, typ := range schema.ColumnTypes() {
+		t.Run(typ.Name, func(t *testing.T) {
+			n := 0
+			for _, sample := range schema.Samples() {
+				if line := sample[0]; regexp.MustCompile(`type: `+typ.Name+`[,}]`).MatchString(line) && !strings.Contains(line, "bounds: unknown") {
+					n++
+					checkColumn(t, typ.Name, line)
+				}
+			}
+			if n == 0 {
+				t.Errorf("no line of sample has a column of type %s; write one into its columnType, package schema: {name: x, type: %[1]s, …}", typ.Name)
+			}
+		})
+	}
+}
+
+func checkColumn(t *testing.T, typ, line string) {
+	text := "dataset: d\nintercept: false\ncolumns:\n  - " + line + "\n  - {name: other, type: numeric, min: 0, max: 1}\n"
+	if typ == schema.TypeUnit {
+		text = "unit: {name: patient_id, rows: 2}\n" + text
+	}
+	if typ != schema.TypeLabel {
+		text += "  - {name: y, type: label, min: 0, max: 1}\n"
+	}
+	s, err := schema.Parse("sample", []byte(text))
+	if err != nil {
+		t.Fatalf("the sample %s is refused: %v", line, err)
+	}
+	c := &s.Columns[0]
+	form := c.Form()
+	if form == nil || typ == schema.TypeLabel {
+		return
+	}
+	if c.Says() == "" || !strings.Contains(strings.Join(s.Assumptions(), "\n"), schema.Text(c.Name)) {
+		t.Errorf("%s: columnType.says gives %q, and the assumptions do not name the column; reports need says and assumes", line, c.Says())
+	}
+	if form.Allowed() == "" || form.Wanted() == "" {
+		t.Errorf("%s: Form.allowed is %q, Form.wanted %q; errors say what a cell may be", line, form.Allowed(), form.Wanted())
+	}
+	read := form.Reader()
+	for i, level := range form.Levels {
+		if v, fault := read(level); fault != "" || v != float64(i) {
+			t.Errorf("%s: Form.reader reads the level %q as %v (%s), not as its place %d in Form.Levels", line, level, v, fault, i)
+		}
+	}
+	if form.Levels == nil && read != nil {
+		checkWrite(t, line, form)
+	}
+	if t.Failed() { // rapid panics then
+		return
+	}
+	e, again := newEncoder(s), newEncoder(s)
+	rapid.Check(t, func(t *rapid.T) {
+		cell := anyCell.Draw(t, "cell")
+		encoded(e, []string{anyCell.Draw(t, "earlier"), "0", "0"})
+		x, f := encoded(e, []string{cell, "0", "0"})
+		y, g := encoded(again, []string{cell, "0", "0"})
+		if f != g || !slices.Equal(x, y) {
+			t.Fatalf("%s: features depend on an earlier row", line)
+		}
+		for j, v := range x {
+			if !(v >= -1 && v <= 1) {
+				t.Fatalf("%s: feature %d is %v; a feature is from -1 to 1 for every cell", line, j, v)
+			}
+		}
+		if len(cell) > 4 && strings.Contains(f.Found+"\n"+f.Allowed, cell) {
+			t.Fatalf("%s: the fault of a cell, %q, shows the cell; a fault is a kind, never a value", line, f.Found)
+		}
+	})
+}
+
+// checkWrite: what a form writes for a number is short and is read as that number.
+func checkWrite(t *testing.T, line string, form *schema.Form) {
+	if form.Write == nil {
+		t.Errorf("%s: the form has a reader, and no Write, so that synthetic tables would hold bare numbers; write the cell that is read as a number", line)
+		return
+	}
+	for _, v := range []float64{form.Line.Min, math.Round((form.Line.Min + form.Line.Max) / 2), form.Line.Max} {
+		cell := form.Write(v)
+		if got, fault := form.Reader()(cell); fault != "" || math.Abs(got-v) > 1 {
+			t.Errorf("%s: Form.Write(%v) is the cell %.40q, which Form.reader reads as %v (%s)", line, v, cell, got, fault)
+		}
+		if len(cell) > 64 {
+			t.Errorf("%s: Form.Write(%v) has %d bytes; descriptions show it as a mean or a bound, so it must tell a person the number", line, v, len(cell))
+		}
+	}
 }
 
 // TestBoundedFeatures: for any cell a feature is a number from −1 to 1, and depends on the cell and the schema alone; the row's norm is

@@ -81,7 +81,7 @@ type Form struct {
 	Levels []string               // the numbers 0, 1, … stand for these texts; nil: a number stands for itself
 	Counts string                 // what a number counts, as in "days since 2020-01-01"; "": the column says it
 	Step   string                 // one of them, as in "a day"; "": 1
-	Write  func(v float64) string // the cell of a number that is no level; nil: the number
+	Write  func(v float64) string // the cell of a number that is no level, also shown to people; nil: the number
 	Whole  bool                   // numbers are whole where their bounds are
 
 	Missing Rule // for a cell without a value

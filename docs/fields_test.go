@@ -47,15 +47,19 @@ func withTable(t *testing.T, page string, b config.Block) string {
 	start := strings.Index(page, "\n### "+b.Title+"\n")
 	if start < 0 {
 		t.Fatalf("docs/%s has no section for the fields of %s; write\n\n### %s\n\nwhat it is for, with an example, "+
-			"and\n\n| field | type | default | meaning |\n| |\n\nThen run go test ./docs -run TestFields -update", specPage,
+			"and\n\n| field | type | default | meaning |\n|---|---|---|---|\n\nThen run go test ./docs -run TestFields -update", specPage,
 			b.Title, b.Title)
 	}
-	at := fieldTable.FindStringIndex(page[start:])
+	own := page[start+1:]
+	if end := regexp.MustCompile(`\n##+ `).FindStringIndex(own); end != nil {
+		own = own[:end[0]+1]
+	}
+	at := fieldTable.FindStringIndex(own)
 	if at == nil {
-		t.Fatalf("docs/%s has no table of fields under %q; write\n\n| field | type | default | meaning |\n| |\n\nand run "+
+		t.Fatalf("docs/%s has no table of fields under %q; write\n\n| field | type | default | meaning |\n|---|---|---|---|\n\nand run "+
 			"go test ./docs -run TestFields -update", specPage, b.Title)
 	}
-	return page[:start+at[0]] + text + page[start+at[1]:]
+	return page[:start+1+at[0]] + text + page[start+1+at[1]:]
 }
 
 var crossingTable = regexp.MustCompile(`(?m)^\| where \| field \| beside, or the value \| why \|\n(\|.*\n)+`)
@@ -112,8 +116,10 @@ func current(t *testing.T, files map[string]string) {
 				t.Fatal(err)
 			}
 		}
-		if b, err := os.ReadFile(name); err != nil || string(b) != text {
-			t.Errorf("docs/%s is not what the code says; write it again: go test ./docs -run %s -update (%v)", name, t.Name(), err)
+		if b, err := os.ReadFile(name); err != nil {
+			t.Error(err)
+		} else if string(b) != text {
+			t.Errorf("docs/%s is not what the code says; write it again: go test ./docs -run %s -update", name, t.Name())
 		}
 	}
 }

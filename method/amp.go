@@ -48,7 +48,7 @@ func (m AMP) Configure(pub oracle.Public, obj Objective, terms Terms) (Method, e
 	}
 	switch {
 	case !pub.Smooth.Finite():
-		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; use huber-svm instead of svm")
+		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature; choose a model that has one, as huber-svm instead of svm")
 	case !(m.Lambda >= 0) || math.IsInf(m.Lambda, 1):
 		return nil, fmt.Errorf("lambda: found %v; choose a number of 0 or more", m.Lambda)
 	}

@@ -26,7 +26,7 @@ func (m Optimum) Configure(pub oracle.Public, obj Objective, terms Terms) (Metho
 	case !terms.Off:
 		return nil, fmt.Errorf("privacy.epsilon: found %v; the optimum itself protects no one; use it only with `privacy: none`, in the lab", terms.Budget.Epsilon)
 	case !pub.Smooth.Finite():
-		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature, which L-BFGS needs; use huber-svm instead of svm")
+		return nil, fmt.Errorf("model.name: the loss has no bound on its curvature, which L-BFGS needs; choose a model that has one, as huber-svm instead of svm")
 	}
 	return m, nil
 }

@@ -120,7 +120,7 @@ func solvable(pub oracle.Public, obj Objective, terms Terms, l2, noise *float64)
 		return 0, err
 	}
 	if !pub.Smooth.Finite() {
-		return 0, errors.New("model.name: the loss has no bound on its curvature, so that its minimizer has none on what a row can move; use huber-svm instead of svm")
+		return 0, errors.New("model.name: the loss has no bound on its curvature, so that its minimizer has none on what a row can move; choose a model that has one, as huber-svm instead of svm")
 	}
 	if err := (&Gradient{Noise: *noise, Off: terms.Off}).check(pub); err != nil {
 		return 0, err

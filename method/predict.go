@@ -97,7 +97,7 @@ func (m *P1) prepare(pub oracle.Public, obj Objective, terms Terms) (*Forecast, 
 	out := &Forecast{L: float64(pub.Smooth) + obj.smooth(), Mu: obj.convex(), Start: startError(pub)}
 	if !pub.Smooth.Finite() {
 		return nil, nil,
-			errors.New("the loss has no bound on its curvature, and so none on the error; use huber-svm instead of svm")
+			errors.New("the loss has no bound on its curvature, and so none on the error; choose a model that has one, as huber-svm instead of svm")
 	}
 	trust := func(format string, args ...any) { out.Trust = append(out.Trust, fmt.Sprintf(format, args...)) }
 	if m.Mu > 0 {

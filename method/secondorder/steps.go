@@ -36,7 +36,7 @@ func Analysis(pub oracle.Public, r reg.Regularizer, gradient, curvature float64)
 		c.HessLipschitz += curved.HessLipschitz()
 	}
 	if !pub.Curved || math.IsInf(c.Smooth, 1) {
-		return c, errors.New("model: found one without a Hessian; choose logistic, linear or huber-svm with this method")
+		return c, errors.New("model: found one without a Hessian; choose one that has it, as logistic, linear, huber or huber-svm")
 	}
 	if c.HessLipschitz == 0 || math.IsInf(c.HessLipschitz, 1) {
 		c.HessLipschitz = c.Smooth // the squared loss has any bound above 0, the Huberized hinge none

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -72,9 +71,10 @@ func TestSensitivities(t *testing.T) {
 			t.Errorf("no method of the registry asked for a sum of %s, so none was compared", q)
 		}
 	}
-	if len(models) != len(model.Names()) {
-		t.Errorf("of the models %v only %v were compared: a model whose Entry.Small no method takes is missing",
-			model.Names(), slices.Sorted(maps.Keys(models)))
+	for _, name := range model.Names() {
+		if !models[name] {
+			t.Errorf("no sums of the model %s were compared: no method of the registry takes it with its Entry.Small", name)
+		}
 	}
 	t.Logf("%d pairs", pairs)
 }
@@ -116,16 +116,24 @@ func (m scorer) Run(ctx context.Context, o oracle.Oracle, _ method.Objective) it
 	}
 }
 
-// No record moves the numbers of a score by more than is charged, of any model that sgd trains, networks and images included, and some by as much.
+// No record moves the numbers of a score by more than is charged, of any model, networks and images included, and some by as much.
 func TestSensitivityOfScores(t *testing.T) {
 	race.Skip(t)
-	s := sensed(t, "sgd", scorer{}, 6, "")
+	s := sensed(t, "sgd", scorer{method.SGD{Rate: 0.1}}, 6, "")
 	t.Logf("%d pairs of %v with %v, the largest move %.6f of the bound", s.Pairs, s.Queries, s.Models, s.Most)
-	if len(s.Alarms) > 0 || s.Most < 0.999 || !slices.Equal(s.Queries, []string{"scores"}) || len(s.Models) != len(model.Names())-1 {
-		t.Errorf("%+v", *s)
+	for _, alarm := range s.Alarms {
+		t.Error(alarm)
+	}
+	if s.Most < 0.999 || !slices.Equal(s.Queries, []string{"scores"}) {
+		t.Errorf("the largest move is %g of the bound, of sums of %v; want 0.999 or more, of scores alone", s.Most, s.Queries)
+	}
+	for _, name := range model.Names() {
+		if !slices.Contains(s.Models, name) {
+			t.Errorf("no scores of the model %s were compared: sgd with a step size refuses it with its Entry.Small", name)
+		}
 	}
 	if s := sensed(t, "sgd", scorer{}, 1, FaultTwice); len(s.Alarms) == 0 {
-		t.Errorf("rows twice in their table raise no alarm: %+v", *s)
+		t.Error("rows that stand twice in their table raise no alarm")
 	}
 }
 

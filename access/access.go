@@ -22,6 +22,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -196,6 +197,12 @@ func (g *Gate) Stream(ctx context.Context, purpose Purpose, schema *schema.Schem
 // Describe describes the table at path by its header alone. It reads no row.
 func Describe(ctx context.Context, path string) (*data.Description, error) {
 	return data.Describe(ctx, path, source.Formats())
+}
+
+// IsTable says whether a file that is not compressed is a table by how its name ends.
+func IsTable(path string) bool {
+	end := strings.ToLower(filepath.Ext(path))
+	return slices.ContainsFunc(source.Formats(), func(f data.Format) bool { return slices.Contains(f.Ends, end) })
 }
 
 // Skeleton returns a schema for the table at path that a person fills in. It reads no row.

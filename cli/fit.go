@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/ledger"
@@ -27,7 +28,7 @@ import (
 // specFlags are the flags that set fields of a spec.
 var specFlags = []struct{ flag, field, usage string }{
 	{"data", "data",
-		"table to train on: CSV, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, s3://BUCKET/KEY, postgres://…?table=NAME, FILE.db?table=NAME"},
+		"table to train on: CSV, JSON Lines, LIBSVM or IDX (compressed or not), Parquet, Arrow, packed, s3://BUCKET/KEY, postgres://…?table=NAME, FILE.db?table=NAME"},
 	{"test", "test", "table to score the model on; naming it says that its rows need no protection"},
 	{"holdout", "holdout", "share of the units that is not trained on, but scored privately at no further cost, as 0.2"},
 	{"labels", "labels", labelsUsage},
@@ -142,15 +143,15 @@ func specOf(c *cobra.Command, args []string, except ...string) (*run.Spec, error
 	return spec, nil
 }
 
-// tableNames are how files of tables end, beside what they are compressed with: also of those whose reader says how to
+// tableNames are how files of tables end that no format reads: packed ones, and those of which a message says how to
 // convert them.
-var tableNames = []string{".csv", ".tsv", ".parquet", ".arrow", ".arrows", ".feather", ".jsonl", ".ndjson", ".libsvm",
-	".svm", ".pack", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".duckdb"}
+var tableNames = []string{".pack", ".xlsx", ".xls", ".ods", ".db", ".sqlite", ".duckdb"}
 
 // namesTable says whether a file is a table by its name, and not a spec.
 func namesTable(file string) bool {
 	plain := data.Uncompressed(file)
-	return plain != file || data.IsDatabase(file) || slices.Contains(tableNames, strings.ToLower(filepath.Ext(plain)))
+	return plain != file || data.IsDatabase(file) || access.IsTable(plain) ||
+		slices.Contains(tableNames, strings.ToLower(filepath.Ext(plain)))
 }
 
 // overridesOf returns the fields of a spec that flags give, without those of the flags in except.

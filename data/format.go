@@ -19,6 +19,8 @@ import (
 type Format struct {
 	Name string // as in "a JSON Lines file", for errors
 	Kind string // format.kind of its schemas; "": csv, rows of named columns
+	// Ends are how names of its files end, as ".jsonl": a command that takes a spec or a table goes by them.
+	Ends []string
 	// Is reports whether the table at path has this form. head is the beginning of a file, decompressed.
 	// nil: the format reads every table of the kind that no other format claims.
 	Is func(path string, head []byte) bool
@@ -30,7 +32,7 @@ type Format struct {
 	Open   func(ctx context.Context, in *Input) (Rows, error)
 	Divide func(ctx context.Context, in *Input) (Pieces, error)
 	// Describe describes the table at path by its header alone. It returns nil for a table of
-	// another form. May be nil.
+	// another form. nil: no schema is made from its header.
 	Describe func(ctx context.Context, path string) (*Description, error)
 }
 
@@ -309,8 +311,13 @@ func (r *Row) clone() *Row {
 }
 
 // Cells takes a row of named columns: the text of its cells. A cell for which null is true has no value,
-// whatever the missing marks are; null may be nil.
+// whatever the missing marks are, and its text becomes ""; null may be nil.
 func (r *Row) Cells(cells []string, null []bool) Fault {
+	for i, none := range null {
+		if none {
+			cells[i] = "" // for the hash of the row, which is that of the same row in other formats
+		}
+	}
 	if r.plain != nil {
 		r.raw.cells(r.plain.cells(cells))
 		return r.Encode(cells, null)
@@ -468,6 +475,18 @@ func openFormat(ctx context.Context, in *Input) (Pieces, error) {
 		return nil, fmt.Errorf("data: Options.Formats has no format of kind %s", s.Format.Kind)
 	}
 	return rest.open(ctx, in)
+}
+
+// Claims returns the format that claims the table at path by how its content begins; nil for one that is read as its
+// schema says.
+func Claims(ctx context.Context, path string, formats []Format) *Format {
+	head := headOf(ctx, path)
+	for i := range formats {
+		if f := &formats[i]; f.Is != nil && f.Is(path, head) {
+			return f
+		}
+	}
+	return nil
 }
 
 // headOf returns the beginning of the file at path, decompressed; nil if it cannot be read. Then the

@@ -70,7 +70,7 @@ func Files(path string) ([]string, error) {
 		switch {
 		case f == "" || readfile.Inherited(f) || IsDatabase(f) || IsPacked(f):
 			return nil, &config.Error{File: Public(f), Found: "no file of text or Parquet, in a table of several files",
-				Allowed: "CSV, JSON Lines, LIBSVM or Parquet files; a database, a packed table or standard input is a table by itself"}
+				Allowed: "files of a format that is read in pieces, as CSV, JSON Lines or Parquet; a database, a packed table or standard input is a table by itself"}
 		case seen[filepath.Clean(f)]:
 			return nil, &config.Error{File: f, Found: "the file a second time in one table",
 				Allowed: "each file once: its rows would count twice"}
@@ -125,7 +125,7 @@ func (s *several) open() error {
 	s.now, s.sum, s.mine = p, &file, map[RowReader]bool{}
 	if _, ok := p.(*serial); ok {
 		return &config.Error{File: file.Path, Found: "a format that is read row by row, in a table of several files",
-			Allowed: "CSV, JSON Lines, LIBSVM or Parquet files"}
+			Allowed: "files of a format that is read in pieces, as CSV, JSON Lines or Parquet"}
 	}
 	if !slices.Equal(file.row.names, s.in.row.names) || !slices.Equal(file.row.place, s.in.row.place) {
 		return otherColumns(file.Path, s.files[0])

@@ -40,6 +40,7 @@ const (
 
 var arrowFormat = data.Format{
 	Name:  "an Arrow file",
+	Ends:  []string{".arrow", ".arrows", ".feather"},
 	Is:    func(path string, _ []byte) bool { return isArrow(path) },
 	Magic: true,
 	Divide: func(ctx context.Context, in *data.Input) (data.Pieces, error) {

@@ -222,6 +222,7 @@ func (e example) load(t *testing.T, ctx context.Context, path string, opt data.O
 
 // checkClaim: a format claims its own tables and no others.
 func checkClaim(t *testing.T, f data.Format, own example) {
+	own.checkEnd(t, f)
 	if f.Is == nil {
 		if f.Kind == "" {
 			t.Error("the Format has no Is, so it would read every table of named columns that no other format claims, as CSV " +
@@ -235,6 +236,15 @@ func checkClaim(t *testing.T, f data.Format, own example) {
 		if got, want := f.Is(path, head[:min(512, len(head))]), name == f.Name; got != want {
 			t.Errorf("Is says %v of %s; it must be true of tables in this format alone, by how the content begins", got, name)
 		}
+	}
+}
+
+// checkEnd: a file is known as a table by its name.
+func (e example) checkEnd(t *testing.T, f data.Format) {
+	path := e.write(t, t.TempDir(), e.few)
+	if end := filepath.Ext(path); !data.IsDatabase(path) && end != "" && !slices.Contains(f.Ends, end) {
+		t.Errorf("the name of a table ends with %s, and Ends of the Format is %q, so that `sotto fit TABLE` takes it for a spec; write "+
+			"Ends: []string{%q}", end, f.Ends, end)
 	}
 }
 
@@ -354,7 +364,8 @@ func checkCSV(t *testing.T, e example, tab *data.Table, content *data.Content) {
 	if same := slices.Equal(hashes.Rows,
 		content.Rows); !same && tab.Rows() == e.few { // the large Arrow file has other ids
 		t.Error("hashes of raw rows differ from those of the same rows in CSV, so the gate does not know a copy of the " +
-			"table; give row.Cells or row.Values all cells that have text, ignored columns too (Input.Select does)")
+			"table; give row.Cells or row.Values all cells that have text, ignored columns too (Input.Select does), and null for " +
+			"one without a value")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Divide: openCSV}
+var csvFormat = data.Format{Name: "a CSV file", Kind: schema.KindCSV, Ends: []string{".csv", ".tsv"}, Divide: openCSV}
 
 // csvRows divides a CSV file. A record is a line, so that a bad one has no effect on others; or, where the schema says
 // so, more lines if a quoted cell goes on there.

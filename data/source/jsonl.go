@@ -19,6 +19,7 @@ import (
 // name.
 var jsonLines = data.Format{
 	Name: "a JSON Lines file",
+	Ends: []string{".jsonl", ".ndjson"},
 	Is: func(path string, head []byte) bool {
 		head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
 		rest, ok := bytes.CutPrefix(head, []byte("{"))

@@ -14,6 +14,7 @@ import (
 var libsvm = data.Format{
 	Name: "a LIBSVM file",
 	Kind: schema.KindLIBSVM,
+	Ends: []string{".libsvm", ".svm"},
 	Divide: func(_ context.Context, in *data.Input) (data.Pieces, error) {
 		file, err := in.File()
 		text, err := newLines(file, err, in.PieceBytes(), in.Schema.Format.Encoding)

@@ -36,6 +36,7 @@ const (
 
 var parquetFormat = data.Format{
 	Name:  "a Parquet file",
+	Ends:  []string{".parquet"},
 	Is:    func(path string, _ []byte) bool { return data.Begins(path, parquetMagic) },
 	Magic: true,
 	Divide: func(ctx context.Context, in *data.Input) (data.Pieces, error) {

@@ -185,6 +185,12 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		}
 		return &Outline{Name: baseName(path), Columns: d.Fields, kind: schema.KindCSV}, nil
 	}
+	if f := data.Claims(ctx, path, Formats()); ctx.Err() != nil {
+		return nil, ctx.Err()
+	} else if f != nil {
+		return nil, &config.Error{File: path, Found: f.Name, Allowed: "a table whose header names the columns",
+			Hint: "write its schema by hand, with a line for each column"}
+	}
 	file, err := data.OpenFile(ctx, path, nil)
 	in, err := newLines(file, err, 64<<10, "")
 	if err != nil {

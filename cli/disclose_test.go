@@ -192,7 +192,7 @@ func TestDisclosureChanged(t *testing.T) {
 
 	// The page of the disclosure.
 	page := readFile(t, disclosure.PageOf(file))
-	if err := os.WriteFile(disclosure.PageOf(file), bytes.Replace(page, []byte("ε = 1"), []byte("ε = 0.1"), 1), 0o600); err != nil {
+	if err := os.WriteFile(disclosure.PageOf(file), bytes.Replace(page, []byte("ε&nbsp;=&nbsp;1"), []byte("ε&nbsp;=&nbsp;0.1"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := check(); err == nil || !strings.Contains(out, "\npage        DOES NOT HOLD: ") {

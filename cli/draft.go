@@ -34,8 +34,12 @@ func keepDraft(q *questions, table string, o *access.Outline, command string, er
 	if e := newfile.ReplaceShared(name, []byte(strings.Join(text, "\n")+"\n")); e != nil {
 		return errors.Join(err, e)
 	}
-	return fmt.Errorf("%w; the %d answers before it are in %s: `%s %s --continue` goes on from there", err, len(q.given), name,
-		command, data.Public(table))
+	before := "the answer before it is"
+	if n := len(q.given); n > 1 {
+		before = fmt.Sprintf("the %d answers before it are", n)
+	}
+	return fmt.Errorf("%w; %s in %s: `%s %s --continue` goes on from there", err, before, name, command,
+		data.Public(table))
 }
 
 // draft returns the answers of an earlier session to go on from: if a flag says so, or somebody at the terminal.

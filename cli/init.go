@@ -16,6 +16,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/model"
@@ -139,7 +140,7 @@ privacy: {epsilon: %s, delta: %s, adjacency: %v}
 	}
 	p.Text(c.OutOrStdout())
 	w.say("\nTraining reads the rows, and charges ε = %s, δ = %s to the budget of dataset %q: that cannot be undone.",
-		w.epsilon, w.delta, w.schema.Dataset)
+		chart.Full(w.budget.Epsilon), chart.Full(w.budget.Delta), w.schema.Dataset)
 	answer, err := w.choose("train now: yes or no", "no", "yes", "no")
 	if errors.Is(err, errAnswersEnd) {
 		answer, err = "no", nil
@@ -229,8 +230,8 @@ func (w *walk) promise() (err error) {
 	w.say(`
 ε bounds what anybody can learn of one %s: the chance of each result with and without
 it differs at most by the factor e^ε, but for δ. Who guesses at even odds whether it is
-in the data is then right at most 53 times in 100 at ε = 0.1, 74 at 1, 96 at 3. There is no
-default: docs/how-to/choosing.md helps.`, w.schema.Unit)
+in the data is then right at most 52.5 %% of the time at ε = 0.1, 73.2 %% at 1, 95.3 %% at 3.
+There is no default: docs/how-to/choosing.md helps.`, w.schema.Unit)
 	if _, err = w.ask("ε", "", number(&w.epsilon, &w.budget.Epsilon)); err != nil {
 		return err
 	}

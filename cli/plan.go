@@ -79,7 +79,7 @@ docs/how-to/plan.md explains the answers, also those of --compare, --table, --sv
 				return ask(c, flags.json, args, "--explain", func(j *run.Job, terms method.Terms) (*plan.Choice, error) {
 					e, err := plan.Explain(j.Spec.MethodName, j.Spec.Method, j.Facts, j.Objective, terms)
 					if err == nil {
-						e.Columns, e.Output, e.Encoding = j.Columns, j.Output, j.Encoding
+						e.Columns, e.Output, e.Encoding, e.Warnings = j.Columns, j.Output, j.Encoding, j.Warnings
 					}
 					return e, err
 				})

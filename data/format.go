@@ -176,7 +176,7 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 		switch {
 		case len(missing) > 0:
 			return &config.Error{Field: columnField(missing[0]), Found: "no such column in the header",
-				Allowed: "a header with every column of the schema"}
+				Allowed: "a header with every column of the schema", Hint: rangeHint(missing)}
 		case len(twice) > 0:
 			return &config.Error{Field: columnField(twice[0]), Found: "the column a second time in the header",
 				Allowed: "each column once", Hint: "give one of them another name"}
@@ -197,10 +197,20 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 	}
 	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "),
 		Allowed: "a header with every column of the schema, each once, and no other"}
-	if len(other) > 0 {
+	if e.Hint = rangeHint(missing); e.Hint == "" && len(other) > 0 {
 		e.Hint = "add the further ones to the schema, with type: ignore if they are not to be used, or write other_columns: ignore"
 	}
 	return e
+}
+
+// rangeHint says how a schema names a range of columns, where it may have named one in another way.
+func rangeHint(missing []string) string {
+	for _, name := range missing {
+		if strings.Contains(name, "..") {
+			return "a range of columns has the field names in the schema, not name: names: " + name
+		}
+	}
+	return ""
 }
 
 // some lists names, but no more than fit a message.

@@ -328,6 +328,7 @@ var badFiles = []struct{ name, schema, content, want string }{
 	{"blank lines", small, "\n\n\n", ": found an empty file; expected a header line"},
 	{"wrong column", small, "age,hue,id,gain,sick\n1,SECRET123,x,2,yes\n", `:1: columns: found no columns colour; further columns 2; expected a header with every column of the schema, each once, and no other (add the further ones`},
 	{"missing columns", small, "age,id,gain\n1,SECRET123,2\n", ":1: columns: found no columns colour, sick; expected"},
+	{"a range as a name", strings.ReplaceAll(small, "gain", "gain_1..gain_3"), "age,colour,id,gain_1,sick\n1,SECRET123,x,2,yes\n", ":1: columns: found no columns gain_1..gain_3; further columns 4; expected a header with every column of the schema, each once, and no other (a range of columns has the field names in the schema, not name: names: gain_1..gain_3)"},
 	{"all that is wrong", small, "age,colour,more,age,id,gain,less\n1,SECRET123\n", `:1: columns: found no columns sick; a second time age; further columns 3, 7; expected`},
 	{"row for a header", small, "1,SECRET123,x,2,yes\n", ":1: columns: found no columns age, colour, id, gain, sick; expected a header with every column of the schema, each once, and no other (if the file has no header"},
 	{"row for a header, with a name in it", small, "age,red,SECRET123,2,yes\n", ":1: columns: found no columns colour, id, gain, sick; further columns 2, 3, 4, 5; expected"},

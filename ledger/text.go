@@ -20,9 +20,9 @@ func (l *Ledger) WriteDatasets(w io.Writer, all []Dataset) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "DATASET\tADJACENCY\tCURRENCY\tRUNS\tRESERVED ε\tRESERVED δ\tBUDGET ε\tBUDGET δ\tNOTE")
 	for _, d := range all {
-		budget, note, reserved := "-\t-", "", fmt.Sprintf("%g\t%g", d.Spent.Epsilon, d.Spent.Delta)
+		budget, note, reserved := "-\t-", "", chart.Full(d.Spent.Epsilon)+"\t"+chart.Full(d.Spent.Delta)
 		if d.Budget != nil {
-			budget = fmt.Sprintf("%g\t%g", d.Budget.Epsilon, d.Budget.Delta)
+			budget = chart.Full(d.Budget.Epsilon) + "\t" + chart.Full(d.Budget.Delta)
 		}
 		if d.Part != nil { // no ε of its own adds up
 			reserved, note = "-\t-", Percent(*d.Part)+" held or settled"

@@ -28,7 +28,7 @@ func Beaten(s *runlog.Scores) (names []string) {
 		return nil
 	}
 	constant := record.ConstantOf(s)
-	for _, f := range lineScores {
+	for _, f := range scoreForms {
 		if beaten(s, constant, f) {
 			names = append(names, f.name)
 		}
@@ -50,9 +50,11 @@ func BeatenPrivately(p *runlog.Private) (names []string) {
 }
 
 // constantWords is what the best constant reaches, in words.
-func constantWords(c *record.Constant) string {
+func constantWords(c *record.Constant) string { return factWords(scoresOf(c.Scores())) }
+
+func factWords(facts []fact) string {
 	var parts []string
-	for _, f := range scoresOf(c.Scores(), lineScores) {
+	for _, f := range facts {
 		parts = append(parts, f.Name+" "+f.Value)
 	}
 	return strings.Join(parts, ", ")

@@ -23,7 +23,9 @@ type effects struct {
 	*record.Effects
 	Curves []curve
 	Maps   []heatMap
-	Rest   int // columns that are not drawn
+	First  figures
+	More   *figures // folded; nil: none
+	Rest   int      // columns that are not drawn
 }
 
 // A ranking is the line of a column in the table of effects.
@@ -59,6 +61,7 @@ func (e *effects) Ranked() (lines []ranking) {
 // A curve is a picture of an effect: a plot of a number, or bars of levels.
 type curve struct {
 	Name   string
+	span   float64
 	Plot   template.HTML
 	Levels []level
 }
@@ -82,6 +85,25 @@ func (e *effects) Points() bool {
 	return slices.ContainsFunc(e.Columns[:len(e.Columns)-e.Rest], func(k record.Effect) bool {
 		return k.X != nil && slices.Contains(k.Half, 0)
 	})
+}
+
+// figures are some of the pictures.
+type figures struct {
+	Curves []curve
+	Maps   []heatMap
+}
+
+// firstEffects are as many columns as the page draws unfolded: those that move the margin furthest.
+const firstEffects = 4
+
+// split divides the pictures in those that the page shows and those that it folds, if any.
+func (e *effects) split() {
+	if e.First = (figures{e.Curves, e.Maps}); len(e.Curves)+len(e.Maps) > firstEffects+1 {
+		ranked := slices.Clone(e.Curves)
+		slices.SortStableFunc(ranked, func(a, b curve) int { return cmp.Compare(b.span, a.span) })
+		n := min(firstEffects, len(ranked))
+		e.First, e.More = figures{Curves: ranked[:n]}, &figures{ranked[n:], e.Maps}
+	}
 }
 
 // drawn makes the curves of the first columns; nil where there are none.
@@ -113,7 +135,7 @@ func drawn(of *record.Effects) *effects {
 	}
 	for i, k := range shown {
 		if k.X == nil {
-			bars := curve{Name: k.Name}
+			bars := curve{Name: k.Name, span: k.Span}
 			for j, name := range k.Names {
 				l := level{Name: name, Value: number(k.Above[j]), Width: chart.Share(k.Above[j], wide),
 					Zero: chart.Share(zero, wide)}
@@ -134,7 +156,7 @@ func drawn(of *record.Effects) *effects {
 			p.LogX, p.XLabel = true, "1 + "+k.Name
 		}
 		plots = append(plots, p)
-		e.Curves = append(e.Curves, curve{Name: k.Name})
+		e.Curves = append(e.Curves, curve{Name: k.Name, span: k.Span})
 	}
 	panels := chart.NewPanels(plots)
 	next := 0
@@ -144,6 +166,7 @@ func drawn(of *record.Effects) *effects {
 			next++
 		}
 	}
+	e.split()
 	return e
 }
 

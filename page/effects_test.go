@@ -125,6 +125,15 @@ func TestManyEffects(t *testing.T) {
 	if len(e.Curves) != mostEffects || e.Rest != 2 || len(e.Ranked()) != mostEffects {
 		t.Errorf("%d curves, %d lines, %d more", len(e.Curves), len(e.Ranked()), e.Rest)
 	}
+	first, more := e.First, e.More
+	if len(first.Curves) != firstEffects || len(more.Curves) != mostEffects-firstEffects {
+		t.Errorf("%d columns first, and %d more", len(first.Curves), len(more.Curves))
+	}
+	for _, c := range more.Curves {
+		if c.span > first.Curves[firstEffects-1].span {
+			t.Errorf("%s moves the margin further than a column before it", c.Name)
+		}
+	}
 }
 
 // TestPairEffects: a pair is a map of its cells, as dark as they are high, with the noise of a cell beside it, a line among the columns,

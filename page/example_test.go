@@ -19,7 +19,7 @@ func TestExamples(t *testing.T) {
 		{Width: 0, Pixels: []byte{1}, Class: "x", Guess: "x"}, {Width: 2, Pixels: []byte{1}, Class: "x", Guess: "x"},
 	}
 	page := build(t, ran(t, info, 3, privacy.Gaussian{Sigma: sigma}))
-	wants(t, page, "seven (91.2 %)", "four (50 %), is <script>", "not private: test rows as they are")
+	wants(t, page, "seven (91.2 %)", "four (50 %), is <script>", "not private", "Test rows as they are")
 	for _, path := range []string{`viewBox="0 0 3 2"`, `<path fill-opacity="1.00" d="M1 0h2v1h-2zM0 1h1v1h-1z"/>`, `<path fill-opacity="0.57" d="M2 1h1v1h-1z"/>`, `viewBox="0 0 2 2"`} {
 		if !strings.Contains(page, path) {
 			t.Errorf("%s is missing", path)

@@ -36,7 +36,7 @@ func TestLifetime(t *testing.T) {
 		}
 		_, page, _ := strings.Cut(string(b), `<section id="life">`)
 		page, _, _ = strings.Cut(page, "</section>")
-		return page
+		return strings.ReplaceAll(page, "&nbsp;", " ")
 	}
 	page := text()
 	for _, want := range []string{

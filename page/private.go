@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/record"
@@ -46,7 +48,7 @@ func about(f runlog.Figure) string {
 	return "about " + chart.Integer(int(math.Round(*f.Value))) + " records"
 }
 
-// privateRows are the figures of all records together, those of two classes by class.
+// privateRows are the figures of all records together.
 func privateRows(p *runlog.Private) (rows []privateRow) {
 	add := func(name string, f *runlog.Figure, form func(float64) string) {
 		if f != nil {
@@ -76,9 +78,6 @@ func privateRows(p *runlog.Private) (rows []privateRow) {
 	}
 	add("log loss", p.LogLoss, decimals)
 	mark(p.LogLoss, func(v float64) bool { return v > logLoss })
-	if len(p.Classes) == 2 {
-		rows = append(rows, classRows(p.Classes)...)
-	}
 	add("MAE", p.MAE, number)
 	add("RMSE", p.RMSE, number)
 	add("R²", p.R2, decimals)
@@ -131,13 +130,27 @@ func privateNotes(p *runlog.Private) (notes []string) {
 		notes = append(notes,
 			fmt.Sprintf("In the log loss no probability counts as nearer to 0 or 1 than %s.", number(*p.Clip)))
 	}
-	if c := record.PrivateConstantOf(p); c != nil {
-		notes = append(notes, "By the same noisy counts, the best constant would reach "+constantWords(c)+".")
+	if words := privateConstantWords(p); words != "" {
+		notes = append(notes, "By the same noisy counts, the best constant would reach "+words+".")
 	}
 	if p.Error != nil {
 		notes = append(notes, fmt.Sprintf("No error counts as larger than %s.", number(*p.Error)))
 	}
 	return notes
+}
+
+// privateConstantWords is what the best constant reaches by the same noisy counts, in words, where these say something
+// of the model, too.
+func privateConstantWords(p *runlog.Private) string {
+	c := record.PrivateConstantOf(p)
+	if c == nil {
+		return ""
+	}
+	known := map[string]bool{}
+	for _, r := range privateRows(p) {
+		known[r.Name] = r.Value != tooFew
+	}
+	return factWords(slices.DeleteFunc(scoresOf(c.Scores()), func(f fact) bool { return !known[f.Name] }))
 }
 
 func writeRows(w io.Writer, indent string, rows []privateRow) {
@@ -155,10 +168,7 @@ func writeRows(w io.Writer, indent string, rows []privateRow) {
 
 // WritePrivate writes private figures, with their classes and groups.
 func WritePrivate(w io.Writer, p *runlog.Private) {
-	writeRows(w, "", privateRows(p))
-	if len(p.Classes) > 2 {
-		writeRows(w, "", classRows(p.Classes))
-	}
+	writeRows(w, "", append(privateRows(p), classRows(p.Classes)...))
 	if p.By != "" {
 		fmt.Fprintf(w, "by %s\n", p.By)
 		for _, g := range groupRows(p) {
@@ -176,8 +186,12 @@ func WritePrivate(w io.Writer, p *runlog.Private) {
 
 // summarizePrivate writes the figures of a run's holdout into its summary.
 func summarizePrivate(w io.Writer, p *runlog.Private) {
+	rows := privateRows(p)
+	if len(p.Classes) == 2 {
+		rows = append(rows, classRows(p.Classes)...)
+	}
 	label := "Private    "
-	for _, r := range privateRows(p) {
+	for _, r := range rows {
 		writeRows(w, label, []privateRow{r})
 		label = "           "
 	}
@@ -199,10 +213,10 @@ func privateOf(p *runlog.Private) *privateView {
 	if p == nil {
 		return nil
 	}
-	v := &privateView{Notes: privateNotes(p), Rows: privateRows(p), By: p.By, Groups: groupRows(p)}
-	if len(p.Classes) > 2 {
-		v.Rows = append(v.Rows, classRows(p.Classes)...)
-	}
+	notes := privateNotes(p)
+	notes[0] = "From" + strings.TrimPrefix(notes[0], "Private: from") // a mark stands before it
+	v := &privateView{Notes: notes, Rows: append(privateRows(p), classRows(p.Classes)...), By: p.By,
+		Groups: groupRows(p)}
 	for _, b := range p.Calibration {
 		if b.Share.Value != nil {
 			v.Calibration = append(v.Calibration, rowOf(decimals(b.From)+" to "+decimals(b.To), b.Share, decimals))

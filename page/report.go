@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/newfile"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/ledger"
@@ -61,7 +62,7 @@ func makePage(dir, how string, life *ledger.History) ([]byte, error) {
 func Render(r *record.Record) ([]byte, error) {
 	var out bytes.Buffer
 	err := sheet.Execute(&out, newView(r))
-	return out.Bytes(), err
+	return chart.Together(out.Bytes()), err
 }
 
 // Write makes the page of a run that has just ended and puts it into dir as report.html, as a whole. If life is not

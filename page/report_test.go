@@ -169,7 +169,7 @@ func TestFinished(t *testing.T) {
 	}
 	page := build(t, dir)
 	wants(t, page,
-		"Privacy report: adult", "20 November 2026, 09:30 UTC", "Finished. Guarantee: ε = 1, δ = 0.000001, add-or-remove",
+		"Privacy report: adult", "20 November 2026, 09:30 UTC", "Finished. Guarantee: ε = 1, δ = 0.000001, for adding or removing any one record;",
 		"If one record were added to or removed from adult, the probability of any set of outcomes of this run would change by at most a factor of 2.719, plus 0.000001.",
 		"1 in 1,000,000", "The number of records is private too", "at most 54.7 % of the time; ε and δ alone would say 73.2 %", "μ = 0.235", "This says all that the curve does.", "ε = 2, δ = 0.000003719",
 		"ε by gdp", "ε by rdp", "0.000001 (this run)", "100 batches were charged; 100 steps were planned",
@@ -289,7 +289,7 @@ func TestShares(t *testing.T) {
 	if err := errors.Join(err, w.Close(), runlog.WriteInfo(dir, info)); err != nil {
 		t.Fatal(err)
 	}
-	page := strings.ReplaceAll(build(t, dir), "\u00a0", " ")
+	page := strings.ReplaceAll(build(t, dir), "&nbsp;", " ")
 	const hub, all = "the hub and any 3 other owners", "all other owners together, or if masks were broken"
 	wants(t, page, "against "+hub+"; "+alone(100)+" against "+all+";",
 		"At least 7 of the 10 owners have to be honest", "by what was charged, "+alone(99)+" there", "Nothing is given back if fewer owners collude or fewer attempts are given up.",
@@ -332,7 +332,7 @@ func TestLab(t *testing.T) {
 		if n := strings.Count(page, "LAB RUN: NOT PRIVATE"); n < 10 {
 			t.Errorf("%s: the watermark stands there %d times", name, n)
 		}
-		lacks(t, page, "Finished. Guarantee", "ε = 1, δ = 0.000001, add-or-remove.")
+		lacks(t, page, "Finished. Guarantee", "ε = 1, δ = 0.000001, for adding or removing any one record")
 		if info.Lab {
 			wants(t, page, "987,654", "Lab figures", "0.3125")
 		} else {

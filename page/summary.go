@@ -2,10 +2,9 @@ package page
 
 import (
 	"fmt"
-	"html/template"
-	"math"
 	"strings"
 
+	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/record"
 	"github.com/sottodp/sotto/run/runlog"
@@ -148,7 +147,7 @@ func (v *view) thisRun() string {
 	if v.Replace() {
 		before = "thinks two versions of a record equally likely"
 	}
-	text := fmt.Sprintf("%s. An attacker who %s is right at most %s of the time afterward", caps, before, v.Guess)
+	text := fmt.Sprintf("%s limit how much one record can change what the run released; smaller values protect more. An attacker who %s is right at most %s of the time afterward", caps, before, v.Guess)
 	if v.GuessPair != "" {
 		text += fmt.Sprintf(", by the noise of this run (%s by ε and δ alone)", v.GuessPair)
 	}
@@ -162,25 +161,7 @@ func (v *view) people() {
 	if g.PlanGuess != nil {
 		guess = min(guess, *g.PlanGuess)
 	}
-	const all, chance, across, size = 100, 50, 25, 18
-	right := min(all, int(math.Ceil(all*guess-1e-9)))
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %d %d" role="img" aria-labelledby="people-desc"><desc id="people-desc">%s</desc>`,
-		across*size, all/across*(size+8), "100 people; a guess is right for 50 of them by chance.")
-	for i := range all {
-		class := "none"
-		switch {
-		case i < chance:
-			class = "base"
-		case i < right:
-			class = "more"
-		}
-		x, y := i%across*size+size/2, i/across*(size+8)
-		fmt.Fprintf(&b, `<circle class="%s" cx="%d" cy="%d" r="3.5"/><path class="%s" d="M%d %dv-5a6 6 0 0 1 12 0v5z"/>`, class, x,
-			y+5, class, x-6, y+21)
-	}
-	b.WriteString("</svg>")
-	v.People = template.HTML(b.String())
+	v.People = chart.People(guess)
 	who := "Of 100 people of whom an attacker cannot tell whether they are in the table, a guess is right for 50."
 	if v.Replace() {
 		who = "Of 100 people of whom an attacker cannot tell which of two versions is in the table, a guess is right for 50."
@@ -201,21 +182,22 @@ func (v *view) sharedWords() string {
 
 // summarizeQuality lists quality figures, and says of them whether they are private.
 func (v *view) summarizeQuality() {
-	name := "Model quality"
+	name, inWords := "Model quality", chart.FigureWords()
 	if v.Private != nil {
 		var figures []string
-		for _, r := range v.Private.Rows[:min(mostFigures, len(v.Private.Rows))] {
-			if r.Interval != "" {
-				r.Value += " (" + r.Interval + ")"
-			}
-			figures = append(figures, r.Name+" "+r.Value)
+		for _, r := range privateRows(v.Quality.Private) {
+			figures = append(figures, inWords(r.Name, r.Value, r.Interval))
 		}
-		v.Lines = append(v.Lines, summaryRow{name, strings.Join(figures, "; ") + ".", "private", "quality"})
+		text := strings.Join(figures, ", ") + "."
+		if words := privateConstantWords(v.Quality.Private); words != "" {
+			text += " One answer for all rows, by the same noisy counts: " + words + "."
+		}
+		v.Lines = append(v.Lines, summaryRow{name, text, "private", "quality"})
 		name = "Other figures"
 	}
 	switch {
 	case len(v.Scores) > 0:
-		text := testWords(v.Quality.Test) + " Computed from the test rows without noise."
+		text := testWords(v.Quality.Test, inWords) + " Computed from the test rows without noise."
 		v.Lines = append(v.Lines, summaryRow{name, text, "not private", "quality"})
 	case v.Private == nil:
 		v.Lines = append(v.Lines, summaryRow{name, "The run scored no rows.", "", "quality"})
@@ -225,21 +207,27 @@ func (v *view) summarizeQuality() {
 	}
 }
 
-// testWords is a sentence of the scores of a test, each beside that of the best constant.
-func testWords(s *runlog.Scores) string {
-	constant := map[string]string{}
+// constantScores are those of the best constant, by name.
+func constantScores(s *runlog.Scores) map[string]string {
+	all := map[string]string{}
 	if c := record.ConstantOf(s); c != nil {
-		for _, f := range scoresOf(c.Scores(), sentenceScores) {
-			constant[f.Name] = f.Value
+		for _, f := range scoresOf(c.Scores()) {
+			all[f.Name] = f.Value
 		}
 	}
+	return all
+}
+
+// testWords is a sentence of the scores of a test, each beside that of the best constant.
+func testWords(s *runlog.Scores, inWords func(name, value, beside string) string) string {
+	constant := constantScores(s)
 	var figures []string
-	for _, f := range scoresOf(s, sentenceScores) {
-		text := f.Name + " " + f.Value
+	for _, f := range scoresOf(s) {
+		beside := ""
 		if c := constant[f.Name]; c != "" {
-			text += " (the best constant: " + c + ")"
+			beside = "one answer for all rows: " + c
 		}
-		figures = append(figures, text)
+		figures = append(figures, inWords(f.Name, f.Value, beside))
 	}
 	text := fmt.Sprintf("On %s", plural(s.Rows, "test row", "test rows"))
 	if len(figures) == 0 {
@@ -247,9 +235,6 @@ func testWords(s *runlog.Scores) string {
 	}
 	return text + ": " + strings.Join(figures, ", ") + "."
 }
-
-// mostFigures bounds the private figures on the first sheet.
-const mostFigures = 8
 
 // seen is what a run lets everybody see.
 func seen(search bool) string {

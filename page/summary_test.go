@@ -69,7 +69,7 @@ func TestSummary(t *testing.T) {
 	page = first(t, ran(t, info, 3, privacy.Gaussian{Sigma: sigma}), life)
 	wants(t, page,
 		"ε = 6 and δ = 0.000001 over 0 runs. No lifetime budget is set", "1 access is recorded without protection.",
-		"Model quality private accuracy 0.8000 (0.7500 to 0.8500); AUC too few records for the noise.",
+		"Model quality private accuracy 0.8000 (0.7500 to 0.8500), AUC (area under the ROC curve) too few records for the noise.",
 		"Other figures not private On 7 test rows: accuracy 0.7500.",
 		"1 warning to read before the model is used.")
 

@@ -1,10 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/ledger"
@@ -153,27 +153,19 @@ type scoreForm struct {
 	more  bool // is better
 }
 
-func forms(names [5]string) []scoreForm {
-	return []scoreForm{
-		{names[0], func(s *runlog.Scores) *float64 { return s.Accuracy }, decimals, true},
-		{names[1], func(s *runlog.Scores) *float64 { return s.LogLoss }, decimals, false},
-		{names[2], func(s *runlog.Scores) *float64 { return s.AUC }, decimals, true},
-		{names[3], func(s *runlog.Scores) *float64 { return s.RMSE }, number, false},
-		{names[4], func(s *runlog.Scores) *float64 { return s.R2 }, decimals, true},
-	}
+// scoreForms are those of all scores.
+var scoreForms = []scoreForm{
+	{"accuracy", func(s *runlog.Scores) *float64 { return s.Accuracy }, decimals, true},
+	{"log loss", func(s *runlog.Scores) *float64 { return s.LogLoss }, decimals, false},
+	{"AUC", func(s *runlog.Scores) *float64 { return s.AUC }, decimals, true},
+	{"RMSE", func(s *runlog.Scores) *float64 { return s.RMSE }, number, false},
+	{"R²", func(s *runlog.Scores) *float64 { return s.R2 }, decimals, true},
 }
 
-// The scores of a page's table, of a sentence, and of a line of text.
-var (
-	pageScores     = forms([5]string{"Accuracy", "Log loss", "Area under the ROC curve", "Root mean squared error", "R²"})
-	sentenceScores = forms([5]string{"accuracy", "log loss", "area under the ROC curve", "root mean squared error", "R²"})
-	lineScores     = forms([5]string{"accuracy", "log loss", "AUC", "RMSE", "R²"})
-)
-
 // scoresOf are the scores that were computed.
-func scoresOf(s *runlog.Scores, forms []scoreForm) (list []fact) {
+func scoresOf(s *runlog.Scores) (list []fact) {
 	constant := record.ConstantOf(s)
-	for _, f := range forms {
+	for _, f := range scoreForms {
 		v := f.value(s)
 		if v == nil {
 			continue
@@ -189,14 +181,7 @@ func scoresOf(s *runlog.Scores, forms []scoreForm) (list []fact) {
 
 // scores writes figures of a model on a table.
 func scores(t *runlog.Scores) string {
-	var parts []string
-	for _, f := range scoresOf(t, lineScores) {
-		parts = append(parts, f.Name+" "+f.Value)
-	}
-	if len(parts) == 0 {
-		parts = []string{"no scores"}
-	}
-	text := fmt.Sprintf("%s on %s rows", strings.Join(parts, ", "), chart.Integer(t.Rows))
+	text := fmt.Sprintf("%s on %s rows", cmp.Or(factWords(scoresOf(t)), "no scores"), chart.Integer(t.Rows))
 	if n := t.ClampedLabels; n > 0 {
 		text += fmt.Sprintf("; %s beyond the schema’s bounds, counted as the bound, so raw errors are larger",
 			plural(n, "label is", "labels are"))

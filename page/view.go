@@ -32,7 +32,8 @@ type view struct {
 	Lines                []summaryRow // those that a reader needs first
 	Summary              []summaryRow
 	Private              *privateView // nil: none
-	Scores               []fact
+	Scores               []scoreRow
+	Constant             bool // a constant stands beside the scores
 	Confusion            *confusion
 	Examples             []example
 	Effects              *effects // nil: none to draw
@@ -43,6 +44,12 @@ type view struct {
 
 // A fact is a name and its value.
 type fact struct{ Name, Value string }
+
+// A scoreRow is a score, and what the best constant reaches.
+type scoreRow struct {
+	fact
+	Constant string
+}
 
 type confusion struct {
 	Classes []string
@@ -61,7 +68,7 @@ var functions = template.FuncMap{
 	"number":  func(v any) string { return number(float(v)) },
 	"upward":  func(v any) string { return upward(float(v)) },
 	"exact":   func(v any) string { return exact(float(v)) },
-	"integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn, "atMost": chart.AtMost,
+	"integer": integer, "percent": percent, "percentUp": chart.PercentUp, "oneIn": chart.OneIn, "atMost": chart.NumberUp,
 	"proven": proven, "moment": moment, "earlier": earlier, "accesses": accesses,
 	"infinite": func(v any) bool { return math.IsInf(float(v), 0) },
 	"last":     func(all []record.LedgerRun) []record.LedgerRun { return all[max(0, len(all)-mostRuns):] },
@@ -324,14 +331,15 @@ func fallback(class string) string {
 func (v *view) quality() {
 	v.Private = privateOf(v.Quality.Private)
 	if s := v.Quality.Test; s != nil {
-		v.Scores = append([]fact{{"Test rows", integer(s.Rows)}}, scoresOf(s, pageScores)...)
-		if s.ClampedLabels > 0 {
-			v.Scores = append(v.Scores, fact{"Labels beyond the bounds, counted as the bound", integer(s.ClampedLabels)})
+		constant := constantScores(s)
+		v.Constant = len(constant) > 0
+		for _, f := range scoresOf(s) {
+			v.Scores = append(v.Scores, scoreRow{f, constant[f.Name]})
 		}
-		if c := record.ConstantOf(s); c != nil {
-			for _, f := range scoresOf(c.Scores(), pageScores) {
-				v.Scores = append(v.Scores, fact{f.Name + " of the best constant", f.Value})
-			}
+		v.Scores = append(v.Scores, scoreRow{fact{"test rows", integer(s.Rows)}, ""})
+		if s.ClampedLabels > 0 {
+			v.Scores = append(v.Scores,
+				scoreRow{fact{"labels beyond the bounds, counted as the bound", integer(s.ClampedLabels)}, ""})
 		}
 		v.Confusion = confusionOf(&v.Quality)
 		for _, e := range s.Examples {

@@ -107,9 +107,9 @@ func attackWords(p *Plan) string {
 	}
 	at := func(i int) string { return chart.PercentUp(p.Attacks[i].TruePositives) }
 	words := fmt.Sprintf("at most %s, %s and %s true positives at 0.1 %%, 1 %% and 10 %% false ones; μ = %s (Gaussian DP)",
-		at(0), at(1), at(2), chart.AtMost(p.GDP.Mu, 4))
+		at(0), at(1), at(2), chart.NumberUp(p.GDP.Mu, 4))
 	if p.GDP.Outside > 0 {
-		words += " with " + chart.AtMost(p.GDP.Outside, 3) + " outside"
+		words += " with " + chart.NumberUp(p.GDP.Outside, 3) + " outside"
 	}
 	return words
 }
@@ -137,9 +137,9 @@ func dominatesWords(p *Plan) string {
 	text := strings.Join(things, " and ") + ": "
 	for i, w := range p.WhatIf {
 		if i == 0 {
-			text += fmt.Sprintf("%s would bring ε to %s", w.Change, chart.AtMost(w.Epsilon, 4))
+			text += fmt.Sprintf("%s would bring ε to %s", w.Change, chart.NumberUp(w.Epsilon, 4))
 		} else {
-			text += fmt.Sprintf(", %s to %s", w.Change, chart.AtMost(w.Epsilon, 4))
+			text += fmt.Sprintf(", %s to %s", w.Change, chart.NumberUp(w.Epsilon, 4))
 		}
 	}
 	return text
@@ -152,7 +152,7 @@ func provenTo(epsilon *float64, digits int) string {
 	if epsilon == nil {
 		return "no finite ε is proven"
 	}
-	return "ε = " + chart.AtMost(*epsilon, digits)
+	return "ε = " + chart.NumberUp(*epsilon, digits)
 }
 
 func opinionWords(o Opinion) string {
@@ -267,6 +267,9 @@ func (e *Choice) Text(w io.Writer) {
 			name = "Rests on"
 		}
 		fmt.Fprintf(w, "%-18s%s\n", name, r)
+	}
+	for _, warning := range e.Warnings {
+		text.Row(w, "Warning", "%s", warning)
 	}
 	fmt.Fprintln(w)
 	for _, f := range e.Fields {

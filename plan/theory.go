@@ -89,6 +89,7 @@ type Choice struct {
 	Output   string `json:"output,omitempty"`
 	Encoding string `json:"encoding,omitempty"` // of numeric columns that name none, and why
 	*method.Explanation
+	Warnings []string `json:"warnings,omitempty"` // as of the plan
 }
 
 // Explain asks a method that is not configured yet for its choices.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -498,13 +499,14 @@ func (e GaussianSum) String() string {
 	return fmt.Sprintf("GaussianSum(σ=%.6g, presence %.6g)", e.Replacement, e.Presence)
 }
 func (e Laplace) String() string { return fmt.Sprintf("Laplace(b=%.6g)", e.Scale) }
-func (e PureDP) String() string  { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
+
+func (e PureDP) String() string { return fmt.Sprintf("pure(ε=%.6g)", e.Epsilon) }
 func (e AboveThreshold) String() string {
 	return fmt.Sprintf("AboveThreshold(b=%.6g, %.6g, at most %d)", e.Threshold, e.Query, e.Max)
 }
 func (e Select) String() string { return fmt.Sprintf("Select(ε=%.6g)", e.Epsilon) }
 func (e ApproxDP) String() string {
-	return fmt.Sprintf("approximate(ε=%.6g, δ=%.6g)", e.Epsilon, e.Delta)
+	return fmt.Sprintf("approximate(ε=%.6g, δ=%s)", e.Epsilon, decimal(e.Delta))
 }
 func (e FixedSampled) String() string   { return fmt.Sprintf("Fixed(%d of %d, %v)", e.M, e.N, e.Of) }
 func (e PoissonSampled) String() string { return fmt.Sprintf("Poisson(q=%.6g, %v)", e.Rate, e.Of) }
@@ -529,7 +531,16 @@ func (e Filtered) String() string {
 	if e.Currency == InRDP {
 		in = fmt.Sprintf("rdp of order %.6g", e.Order)
 	}
-	return fmt.Sprintf("Filter(%s, ε=%.6g, δ=%.6g)", in, e.Epsilon, e.Delta)
+	return fmt.Sprintf("Filter(%s, ε=%.6g, δ=%s)", in, e.Epsilon, decimal(e.Delta))
+}
+
+// decimal writes a number with six digits, and up to six decimals, as pages do.
+func decimal(v float64) string {
+	text := strconv.FormatFloat(v, 'g', 6, 64)
+	if short, err := strconv.ParseFloat(text, 64); err == nil && short >= 1e-6 {
+		return strconv.FormatFloat(short, 'f', -1, 64)
+	}
+	return text
 }
 
 // mostWords is how many parts of a composition String names: a plan with other noise in

@@ -230,7 +230,7 @@ func (s *Server) serve(v view) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(status)
-		w.Write(out.Bytes())
+		w.Write(chart.Together(out.Bytes()))
 	})
 }
 

@@ -88,7 +88,7 @@ func (s *site) get(path string) (status int, text string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return r.StatusCode, string(b)
+	return r.StatusCode, strings.ReplaceAll(string(b), "&nbsp;", " ")
 }
 
 // fit trains on the clinic.

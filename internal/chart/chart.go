@@ -1,4 +1,5 @@
-// Package chart draws line charts as SVG, for a page with its own colors or as a separate file.
+// Package chart draws charts as SVG, for a page with its own colors or as a separate file, and writes numbers for
+// people.
 package chart
 
 import (

@@ -30,7 +30,7 @@ var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
 	"moment": func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 	"upper":  chart.Upper,
 	"number": chart.Short,
-	"up":     func(v float64) string { return chart.AtMost(v, 2) },
+	"up":     func(v float64) string { return chart.NumberUp(v, 2) },
 }).Parse(pageText))
 
 // tooFew stands where a figure is of too few records.
@@ -170,7 +170,7 @@ func Page(e *runlog.Description) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = sheet.Execute(&b, v)
-	return b.Bytes(), err
+	return chart.Together(b.Bytes()), err
 }
 
 func columnOf(c *runlog.ColumnFigures, form *schema.Form, number int) column {

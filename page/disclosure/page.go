@@ -22,9 +22,12 @@ var sheet = template.Must(template.New("page").Funcs(template.FuncMap{
 	"up":      func(v *float64) string { return chart.Upper(*v) },
 	"against": text.Against,
 	"capital": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
-	"short":   chart.Short,
 	"percent": chart.PercentUp,
 }).Parse(pageText))
+
+// shortNames are the names of figures as all pages have them; files of disclosures spell them out.
+var shortNames = strings.NewReplacer("area under the ROC curve", "AUC", "root mean squared error", "RMSE",
+	"mean absolute error", "MAE")
 
 // Replace says that neighboring tables differ in one record.
 func (d *Document) Replace() bool { return d.Facts.Protection.Relation == privacy.ReplaceOne.String() }
@@ -40,6 +43,10 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 		Source string
 	}
 	type attack struct{ False, True string }
+	type quality struct {
+		Private bool
+		Figures string
+	}
 	v := struct {
 		*Document
 		Style   template.CSS
@@ -47,6 +54,7 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 		Stated  []stated
 		Columns []column
 		Attack  *attack
+		Quality []quality
 		MadeAt  string
 		SHA256  string
 	}{Document: d, MadeAt: strings.NewReplacer("T", " ", "Z", " UTC").Replace(d.Made.At),
@@ -69,7 +77,16 @@ func (d *Document) Render(file []byte) ([]byte, error) {
 			v.Attack = &attack{chart.PercentUp(a.FalsePositives), chart.PercentUp(a.TruePositives)}
 		}
 	}
+	inWords := chart.FigureWords()
+	for _, f := range d.Facts.Utility {
+		text := inWords(shortNames.Replace(f.Name), chart.Short(f.Value), "")
+		if n := len(v.Quality); n > 0 && v.Quality[n-1].Private == f.Private {
+			v.Quality[n-1].Figures += ", " + text
+			continue
+		}
+		v.Quality = append(v.Quality, quality{f.Private, text})
+	}
 	var b bytes.Buffer
 	err := sheet.Execute(&b, v)
-	return b.Bytes(), err
+	return chart.Together(b.Bytes()), err
 }

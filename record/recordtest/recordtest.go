@@ -130,7 +130,7 @@ var (
 	tag      = regexp.MustCompile(`<[^>]*>`)
 )
 
-// Plain is the text of a page: of plots what describes them, and no axes.
+// Plain is the text of a page, with plain spaces: of plots what describes them, and no axes.
 func Plain(page string) string {
 	page = hidden.ReplaceAllStringFunc(page, func(s string) string {
 		text := " "
@@ -139,7 +139,7 @@ func Plain(page string) string {
 		}
 		return text
 	})
-	return html.UnescapeString(tag.ReplaceAllString(page, " "))
+	return strings.ReplaceAll(html.UnescapeString(tag.ReplaceAllString(page, " ")), "\u00a0", " ")
 }
 
 // split are the words of a text that hold a digit, without the marks around them.

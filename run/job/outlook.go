@@ -52,14 +52,14 @@ func (j *Job) bleak() string {
 	if o.Model != "" {
 		what = fmt.Sprintf("with the model %s, which needs the least, %s", o.Model, what)
 	}
-	text := fmt.Sprintf("%s is about %.2g", what, o.Noise)
+	text := fmt.Sprintf("%s is about %s", what, chart.Number(o.Noise, 2))
 	if b := j.Schema.LabelBounds(); b != nil {
-		text += fmt.Sprintf(", for labels from %v to %v", b.Min, b.Max)
+		text += fmt.Sprintf(", for labels from %s to %s", chart.Full(b.Min), chart.Full(b.Max))
 	}
 	text += fmt.Sprintf(": at this ε the table is too small for %s, and a constant may predict better", features(o.Features))
 	var ways []string
 	if o.Epsilon > 0 {
-		ways = append(ways, fmt.Sprintf("ε ≥ %.2g", o.Epsilon))
+		ways = append(ways, "ε ≥ "+chart.Number(o.Epsilon, 2))
 	}
 	if o.Rows > 0 {
 		ways = append(ways, fmt.Sprintf("at least %s %s", chart.Integer(o.Rows), j.Facts.Counted()))

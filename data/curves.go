@@ -26,6 +26,7 @@ type Curves struct {
 	others     []span // features that are no lines of those
 	pairs      []curvedPair
 	bumps      []bumpRun // of columns, those with bumps
+	bare       []curve   // the others
 }
 
 // A bumpRun is n columns with bumps whose lines are one behind the other from a stored row.
@@ -77,7 +78,7 @@ func curvesOf(s, lines *schema.Schema) *Curves {
 	return c
 }
 
-// setBumps sets bumps from columns.
+// setBumps sets bumps and bare from columns.
 func (c *Curves) setBumps() {
 	var run bumpRun
 	var at, hats []int
@@ -90,6 +91,7 @@ func (c *Curves) setBumps() {
 	}
 	for _, k := range c.columns {
 		if k.hats == 0 {
+			c.bare = append(c.bare, k)
 			continue
 		}
 		if run.n > 0 && run.from+run.n != k.from {
@@ -209,10 +211,7 @@ func (c *Curves) expand(row, x []float32, f float64) {
 	for _, b := range c.bumps {
 		b.cuts.Cut(row, x[b.from:][:b.n], inv, f, unit)
 	}
-	for _, k := range c.columns {
-		if k.hats > 0 {
-			continue
-		}
+	for _, k := range c.bare {
 		v := within(x[k.from], inv)
 		if row[k.at] = kern.Snap(v, f, unit); isAbsent(x[k.from]) {
 			continue

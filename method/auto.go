@@ -40,9 +40,10 @@ import (
 // predictions begin at that mean, or in the middle of the label's bounds where the mean would have too much noise.
 // Where XᵀX has little noise, squared loss is solved at once, as AdaSSP does it.
 //
-// Pure ε costs T, not √T, for T steps, so there T is as small as τ allows.
+// Pure ε costs T, not √T, for T steps, so there T is as small as τ allows. Where T steps would take many products, few
+// are taken, each with a metric (metric.go).
 type Auto struct {
-	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400; 8 to 100 for pure ε)"`
+	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400, or 28; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
 	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean; for one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where its noise is short, otherwise none)"`
@@ -92,6 +93,7 @@ type Auto struct {
 	// Rate and Clip, which were chosen for rows of the bound's norm, become those of rows less the mean, which are
 	// shorter.
 	Shorter bool `yaml:"-" json:"shorter,omitempty"`
+	Metric  bool `yaml:"-" json:"metric,omitempty"` // steps have a metric, by the first release
 }
 
 // The constants of the choice, measured on tables of 300 to 500,000 rows and 3 to 47,237
@@ -378,8 +380,14 @@ func (c *autoChoice) walk(pub oracle.Public) {
 		memory *= 3
 	}
 	c.Rate = c.longest()
+	work := float64(pub.Rows) * c.dim * math.Max(1, autoShared*float64(pub.Classes))
+	free := c.given.Steps == 0 && c.given.Rate == 0 && c.given.Momentum == 0
+	if c.Metric || free && c.hasMetric(pub) && autoMaxSteps*work > metricWork {
+		c.Metric, c.Steps, c.Momentum = true, metricSteps, 1-metricMemory/metricSteps
+		c.Rate = metricLong * c.time * (1 - c.Momentum) / metricSteps
+		return
+	}
 	if c.Steps == 0 {
-		work := float64(pub.Rows) * c.dim * math.Max(1, autoShared*float64(pub.Classes))
 		most := math.Min(autoMaxSteps, math.Max(autoMinSteps, autoWork/work))
 		wanted := math.Max(autoMinSteps, math.Sqrt(memory*c.time/c.Rate))
 		c.Steps = int(math.Ceil(math.Min(most, wanted)))
@@ -455,27 +463,31 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 	}
 	return Loop(func(yield func(Step) bool) (Step, error) {
 		pub := o.Public()
-		o, shift, center, choice, err := m.ask(ctx, o)
+		at, err := m.ask(ctx, o)
 		if err != nil {
-			return Step{W: make([]float64, pub.Dim), Shift: shift}, err
+			return Step{W: make([]float64, pub.Dim), Shift: at.shift}, err
 		}
-		m := m.skewed(pub, shift)
-		if choice.Lines {
-			m = m.straight(pub.Chosen(choice), obj)
+		o := at.Oracle
+		m := m.skewed(pub, at.shift)
+		if at.choice.Lines {
+			m = m.straight(pub.Chosen(at.choice), obj)
 		}
 		long := m // as it was chosen for rows of norm R
-		if center != nil {
-			m, _ = m.around(pub, obj, center)
+		if at.center != nil {
+			m, _ = m.around(pub, obj, at.center)
+		}
+		if m.Metric {
+			at.metric = m.metric(at.first, obj, at.choice, at.center)
 		}
 		if m.Fallback != FallbackClass && m.LastNoise == 0 && m.Factor == 0 {
-			return m.p1().ball(ctx, o, obj, m.Momentum, center, shift, yield)
+			return m.p1().ball(ctx, o, obj, m.Momentum, at.course, yield)
 		}
 		output, goes := TailAverage.Averager(m.Steps, pub.Dim), true
 		var factor *MarginFactor
 		if m.LastNoise > 0 && m.ShareNoise == 0 {
 			factor = long.marginFactor(pub, obj)
 		}
-		st, err := m.p1().ball(ctx, o, obj, m.Momentum, center, shift, func(st Step) bool {
+		st, err := m.p1().ball(ctx, o, obj, m.Momentum, at.course, func(st Step) bool {
 			output.Add(st)
 			if factor != nil {
 				factor.Add(st)
@@ -487,41 +499,48 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 		case err != nil || !goes:
 			return st, err
 		case m.LastNoise > 0 || m.Factor > 0:
-			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pub.Chosen(choice), st)
+			st.Made, err = long.finish(ctx, o, obj, factor, slices.Clone(output.W()), pub.Chosen(at.choice), st)
 			return st, err
 		}
 		return m.orClass(ctx, o, output.W(), st)
 	})
 }
 
+// A begun is a run whose gradients come next: of an oracle's rows, encoded by a choice.
+type begun struct {
+	oracle.Oracle
+	course
+	choice oracle.Choice
+	first  *first // nil: there was no first release
+}
+
 // ask asks for what comes before the gradients: where predictions begin, what rows are taken relative to, and how they
 // are encoded.
-func (m Auto) ask(ctx context.Context, o oracle.Oracle) (with oracle.Oracle, shift float64, center []float64,
-	choice oracle.Choice, err error) {
-	pub := o.Public()
+func (m Auto) ask(ctx context.Context, o oracle.Oracle) (at begun, err error) {
+	at = begun{Oracle: o, course: course{shift: startOf(o.Public())}}
 	if m.FirstNoise > 0 {
-		var f *first
-		if f, o, choice, err = m.begin(ctx, o); err != nil {
-			return o, startOf(pub), nil, choice, err
+		if at.first, at.Oracle, at.choice, err = m.begin(ctx, o); err != nil {
+			return at, err
 		}
-		if m.Center == CenterMean && !choice.Lines {
-			center = f.center(len(choice.Pairs))
+		if at.shift = at.first.label; m.Center == CenterMean && !at.choice.Lines {
+			at.center = at.first.center(len(at.choice.Pairs))
 		}
-		return o, f.label, center, choice, nil
+		return at, nil
 	}
-	shift = m.Shift
+	shift := m.Shift
 	if m.LabelNoise > 0 {
 		if shift, err = askLabel(ctx, o, m.LabelNoise); err != nil {
-			return o, startOf(pub), nil, choice, err
+			return at, err
 		}
 	}
 	if m.ShareNoise > 0 {
 		if shift, err = m.askShare(ctx, o); err != nil {
-			return o, 0, nil, choice, err
+			return begun{Oracle: o}, err
 		}
 	}
+	at.shift = shift
 	if m.Center == CenterMean {
-		center, err = m.askCenter(ctx, o)
+		at.center, err = m.askCenter(ctx, o)
 	}
-	return o, shift, center, choice, err
+	return at, err
 }

@@ -3,6 +3,7 @@ package method
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 )
@@ -36,10 +37,11 @@ func (r bumpRule) String() string {
 	return fmt.Sprintf("%d bumps", r.hats)
 }
 
-// bumpValues bounds the encoded table, in values of 4 bytes: further features multiply its memory.
+// bumpValues bounds the encoded table, in values of 4 bytes, where rows are kept with further features: those multiply
+// its memory. Rows of many values that bumps follow from (Snapped) are kept without them.
 const bumpValues = 1 << 29
 
-// Bumps chooses for the numeric columns that name no encoding; of pub they are linear.
+// Bumps chooses for the numeric columns that name no encoding; of pub they are linear, and Snapped is as with curves.
 func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) {
 	rules := bumpRules
 	switch {
@@ -64,7 +66,7 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 		noise, rows := noise*math.Sqrt(d/linear), float64(pub.Rows)/d
 		why = fmt.Sprintf("with %v, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r, d,
 			noise, r.noise, rows, r.rows)
-		if float64(pub.Rows)*d > bumpValues {
+		if (r.waves > 0 || !pub.Snapped) && float64(pub.Rows)*d > bumpValues {
 			why = fmt.Sprintf("with %v, d = %.0f, and %d rows would take more than 2 GiB", r, d, pub.Rows)
 			continue
 		}
@@ -73,6 +75,11 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 		}
 	}
 	return Bumps{Why: "no bumps: " + why}, nil
+}
+
+// bumpsAlone says whether all columns with curves have bumps, no waves.
+func bumpsAlone(pub oracle.Public) bool {
+	return len(pub.Numeric) > 0 && !slices.ContainsFunc(pub.Numeric, func(n oracle.Numeric) bool { return n.Bumps == 0 })
 }
 
 // Noise is ν√d, where νC is the standard deviation of the noise in each coordinate of a mean gradient of clip norm C

@@ -149,11 +149,15 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 	rests = append(rests, "this read no record and charged nothing")
 	why["steps"] = "as many as the length needs at this step size and momentum"
 	why["rate"] = fmt.Sprintf("near the largest that is stable at curvature %.4g; smaller for a short run", c.smooth)
-	if c.given.Rate == 0 && c.Rate > c.longest() {
+	if c.given.Rate == 0 && c.Rate > c.longest() && !c.Metric {
 		why["rate"] = fmt.Sprintf("%.3g of what is stable at curvature %.4g, since so many products a step allow few steps",
 			c.Rate/c.longest(), c.smooth)
 	}
 	why["momentum"] = "stretches the steps to the length; its memory is a small part of the run"
+	if c.Metric {
+		why["steps"] = fmt.Sprintf("%d, since %d would take more than %g products", metricSteps, autoMaxSteps, metricWork)
+		why["rate"] = "takes that many steps over the length; they are shorter where the first release shows that the loss bends"
+	}
 	why["raw_margins"] = "predictions multiply margins by a factor, at most 1, that corrects for clipping and noise"
 	switch {
 	case c.LastNoise > 0:

@@ -79,8 +79,8 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 		loud = firstNumberLoud
 	}
 	long, rows := m.firstLength(places), float64(pub.Rows)/(d+firstPlaces*schema.PairFeatures)
-	if float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues/2 { // refined rows are a second table
-		return 0, "no pairs: rows with places for them would take more than 1 GiB"
+	if !(pub.Snapped && bumpsAlone(pub)) && float64(pub.Rows)*(d+firstPlaces*schema.PairFeatures) > bumpValues/2 {
+		return 0, "no pairs: rows with places for them would take more than 1 GiB" // refined ones are a second table
 	}
 	if q := m.firstQuery(places); q.Fits(places) != nil || q.Len(places) > firstNumbers {
 		return 0, fmt.Sprintf("no pairs: a first release would have more than %d numbers", firstNumbers)
@@ -219,7 +219,7 @@ func (f *first) numbers() {
 }
 
 // center is the rows' noisy mean, without the intercept, drawn toward 0 by what noise adds to its length, as rows have
-// it with that number of pairs. Pairs share the row's norm; the square of one is 4/9 if rows spread evenly.
+// it with that number of pairs.
 func (f *first) center(pairs int) []float64 {
 	m := slices.Clone(f.all)
 	floats.Scale(1/f.rows, m)
@@ -228,10 +228,16 @@ func (f *first) center(pairs int) []float64 {
 		clear(m[g[0]:g[1]])
 	}
 	shrink(m, float64(len(f.share))*f.noise*f.noise/(f.rows*f.rows))
-	part := f.unit / f.pub.NormBound
-	floats.Scale(1/math.Sqrt(1+float64(pairs)*4/9*part*part), m)
+	floats.Scale(f.shorter(pairs), m)
 	f.pub.Center(m)
 	return m
+}
+
+// shorter is what that many pairs leave of the length of other features: they share the row's norm, and the square of
+// one is 4/9 if rows spread evenly.
+func (f *first) shorter(pairs int) float64 {
+	part := f.unit / f.pub.NormBound
+	return 1 / math.Sqrt(1+float64(pairs)*4/9*part*part)
 }
 
 // along is Σ of a number over the cells, weighted by contrast v.

@@ -230,21 +230,21 @@ func TestRareClass(t *testing.T) {
 		o.facts.Smooth, o.facts.Lipschitz = 0.25, 1
 		m := Auto{FirstNoise: 5, Rare: c.limit, Center: CenterMean, Steps: 80, Rate: 12, Momentum: 0.5,
 			Gradient: Gradient{Clip: 0.2, Noise: c.noise}}
-		with, _, center, choice, err := m.ask(t.Context(), o)
-		if err != nil || choice.Lines != c.want || o.choice.Lines != c.want || (center == nil) != c.want {
-			t.Errorf("%s: %+v, center %v, %v", c.name, choice, center, err)
+		at, err := m.ask(t.Context(), o)
+		if err != nil || at.choice.Lines != c.want || o.choice.Lines != c.want || (at.center == nil) != c.want {
+			t.Errorf("%s: %+v, center %v, %v", c.name, at.choice, at.center, err)
 		}
 		if !c.want {
 			continue
 		}
-		g := gradient(t, with)
+		g := gradient(t, at.Oracle)
 		for j, v := range g {
 			if line := j < 18 && j%3 == 0 || j == o.facts.Dim-1; (v != 0) != line {
 				t.Errorf("the gradient of feature %d is %v", j, v)
 			}
 		}
-		chosen := o.facts.Chosen(choice)
-		if chosen.Dim != 7 || len(o.facts.Narrow(g, choice)) != 7 {
+		chosen := o.facts.Chosen(at.choice)
+		if chosen.Dim != 7 || len(o.facts.Narrow(g, at.choice)) != 7 {
 			t.Errorf("%d features, want 6 lines and the intercept", chosen.Dim)
 		}
 		// As the rule chooses for a table of lines with that noise, the steps as planned.

@@ -33,11 +33,10 @@ type MarginFactor struct {
 	part  float64 // of R², the square of the norm of rows less their center
 	steps int     // seen
 
-	start, before, w []float64 // g_0; w_{t−1} and w_t
-	reg              []float64 // the regularizer's gradient
-	force, square    float64   // sums of g_t·w_t and ‖w_t‖² over the last half
-	n                int       // of so many terms
-	lean             *Step     // the last step, where it leans
+	start, w      []float64 // g_0, w_t
+	force, square float64   // sums of g_t·w_t and ‖w_t‖² over the last half
+	n             int       // of that many terms
+	lean          *Step     // the last step, where it leans
 }
 
 // The public laws, measured on tables (docs/measurements/methods.md): of ln a and ln τ normal with these
@@ -67,10 +66,10 @@ func (m Auto) marginFactor(pub oracle.Public, obj Objective) *MarginFactor {
 		return nil
 	}
 	zeros := func() []float64 { return make([]float64, pub.Dim) }
-	return &MarginFactor{auto: m, pub: pub, obj: obj, part: 1, start: zeros(), before: zeros(), w: zeros(), reg: zeros()}
+	return &MarginFactor{auto: m, pub: pub, obj: obj, part: 1, start: zeros(), w: zeros()}
 }
 
-// Add takes the next step. The gradient that it followed is in the iterates.
+// Add takes the next step.
 func (f *MarginFactor) Add(st Step) {
 	if st.Lean != 0 {
 		f.lean = &st
@@ -82,23 +81,16 @@ func (f *MarginFactor) Add(st Step) {
 		f.auto, f.part = f.auto.around(f.pub, f.obj, st.Center)
 	}
 	m := f.auto
-	clear(f.reg)
-	f.obj.AddGradient(f.reg, f.w)
 	tail := 2*st.T > m.Steps // as in Averager
-	for j, w := range f.w {
-		g := (m.Momentum*(w-f.before[j])-(st.W[j]-w))/m.Rate - f.reg[j]
-		if f.steps == 0 {
-			f.start[j] = g
-		}
-		if tail {
-			f.force += g * w
-			f.square += w * w
-		}
+	if f.steps == 0 {
+		copy(f.start, st.Gradient)
 	}
 	if tail {
+		f.force += floats.Dot(st.Gradient, f.w)
+		f.square += floats.Dot(f.w, f.w)
 		f.n++
 	}
-	f.before, f.w = f.w, append(f.before[:0], st.W...)
+	copy(f.w, st.W)
 	f.steps = st.T
 }
 
@@ -178,17 +170,31 @@ func (m Auto) NoiseVariance(pub oracle.Public, curvature float64) float64 {
 
 // response is NoiseVariance where the noise of a step has variance 1.
 func (m Auto) response(curvature float64) float64 {
-	sums := make([]float64, m.Steps+1) // of u_1 … u_k
-	before, u := 0.0, -m.Rate
-	for k := 1; k <= m.Steps; k++ {
-		sums[k] = sums[k-1] + u
-		before, u = u, u-m.Rate*curvature*u+m.Momentum*(u-before)
-	}
 	first := m.Steps/2 + 1 // of the iterates in the average
 	square := 0.0
-	for t := range m.Steps {
-		moved := sums[m.Steps-t] - sums[max(0, first-t-1)]
-		square += moved * moved
+	if m.Metric { // by one that knows the curvature
+		rate, in := m.Rate/(1+m.Rate*curvature/(1+m.Momentum)), &metric{}
+		for t := range m.Steps {
+			before, u, moved := 0.0, -rate, 0.0
+			for k := t + 1; k <= m.Steps; k++ {
+				if k >= first {
+					moved += u
+				}
+				before, u = u, u-rate*curvature*u+in.momentum(m.Momentum, k)*(u-before)
+			}
+			square += moved * moved
+		}
+	} else {
+		sums := make([]float64, m.Steps+1) // of u_1 … u_k
+		before, u := 0.0, -m.Rate
+		for k := 1; k <= m.Steps; k++ {
+			sums[k] = sums[k-1] + u
+			before, u = u, u-m.Rate*curvature*u+m.Momentum*(u-before)
+		}
+		for t := range m.Steps {
+			moved := sums[m.Steps-t] - sums[max(0, first-t-1)]
+			square += moved * moved
+		}
 	}
 	count := float64(m.Steps - first + 1)
 	return square / (count * count)

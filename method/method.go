@@ -129,6 +129,7 @@ type Step struct {
 	W        []float64 // the iterate
 	Rate     float64   // step size used
 	GradNorm float64   // ℓ2 norm of the released gradient
+	Gradient []float64 // that gradient, of methods with a MarginFactor; it belongs to the method, as W does
 	Moved    float64   // ℓ2 distance from the iterate before
 	Status   Status
 	Claim    *secondorder.Claim // of a converged run that proves something of W

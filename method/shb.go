@@ -73,29 +73,39 @@ func (m SHB) forecast(pub oracle.Public, obj Objective, terms Terms, of bound) (
 // Run is (3.1).
 func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[Step, error] {
 	return Loop(func(yield func(Step) bool) (Step, error) {
-		return m.ball(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu), nil, 0, yield)
+		return m.ball(ctx, o, obj, schedule.Momentum(m.Rate, m.Mu), course{}, yield)
 	})
 }
 
-// ball is the loop of (3.1) with momentum beta, over rows less a center; nil: over rows as they are. shift is added to
-// all margins.
-func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, center []float64, shift float64,
+// A course is where a heavy ball starts and how it goes. What is nil or 0 is that of (3.1).
+type course struct {
+	center []float64 // rows are less it
+	shift  float64   // is added to all margins
+	metric *metric
+}
+
+// ball is the loop of (3.1) with momentum beta, on a course.
+func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float64, on course,
 	yield func(Step) bool) (Step, error) {
 	pub := o.Public()
 	noisy := m.ask(pub, 0).On(o)
-	noisy.Around(center, shift)
+	noisy.Around(on.center, on.shift)
 	x := make([]float64, pub.Dim)     // x_0 = 0
 	before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
-	st := Step{W: x, Rate: m.Rate, Center: center, Shift: shift}
+	along := make([]float64, len(x))
+	st := Step{W: x, Rate: m.Rate, Center: on.center, Shift: on.shift}
 	for t := range m.Steps {
 		g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
 		if err != nil {
 			return st, err
 		}
-		st.GradNorm = norm2(g)
-		obj.AddGradient(g, x)
+		st.Gradient, st.GradNorm = g, norm2(g)
+		copy(along, g)
+		obj.AddGradient(along, x)
+		st.Rate = on.metric.turn(st.Rate, along, x, before)
+		b := on.metric.momentum(beta, t)
 		for j := range x {
-			before[j], x[j] = x[j], x[j]-m.Rate*g[j]+beta*(x[j]-before[j])
+			before[j], x[j] = x[j], x[j]-st.Rate*along[j]+b*(x[j]-before[j])
 		}
 		st.T, st.Moved = t+1, distance(x, before)
 		if !yield(st) {

@@ -200,6 +200,7 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 	if err != nil {
 		return method.Bumps{}, err
 	}
+	linear.Facts.Snapped = free.WithCurves(1, 0, true).Snap().Snapped // with bumps
 	b, err := auto.Bumps(linear.Facts, free.Free(), s.terms(linear.Accountant))
 	if err != nil {
 		return method.Bumps{Why: "no bumps"}, nil // the method refuses for the same reason, and says which field

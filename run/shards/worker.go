@@ -275,7 +275,7 @@ func (w *holder) read(ctx context.Context, request *access.Request) (err error) 
 	gate.Dropped = run.Dropped(w.Warn, w.Spec.AcceptDropped)
 	opened, err := gate.OpenShard(ctx, request, w.schema, w.Spec.Data,
 		data.Options{Labels: w.Spec.Labels, KeepBad: w.job.Facts.Adjacency == privacy.ReplaceOne,
-			IDKey: w.Key.Secret.IDKey()})
+			Narrow: data.Narrows(w.schema), IDKey: w.Key.Secret.IDKey()})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,11 @@ type Sketch struct {
 
 // Of makes a sketch of all rows. Their hashes are ascending.
 func Of(rows []uint64) Sketch {
-	s := Sketch{Last: math.MaxUint64}
+	distinct := 0
+	for left := rows; len(left) > 0; distinct++ {
+		left = left[run(left):]
+	}
+	s := Sketch{make([]uint64, 0, distinct), make([]uint32, 0, distinct), math.MaxUint64}
 	for len(rows) > 0 {
 		n := run(rows)
 		s.Rows, s.Times = append(s.Rows, rows[0]), append(s.Times, uint32(min(n, math.MaxUint32)))

@@ -204,7 +204,8 @@ func (m Auto) response(curvature float64) float64 {
 // average, and in each combination of parameters whose squares add up to 1; 0 where it is not known. Where the loss has
 // curvature, it pulls noise back. For a quadratic loss the bound is exact: with a curvature from 0 to 2(1+β)/η, u_k of
 // NoiseVariance is −η·Σ r^i·s^(k−1−i), over i < k, with rs = β and |r|, |s| ≤ 1, and no such sum is larger than that of
-// r = 1, s = β, which is no curvature. For other convex losses it is an approximation.
+// r = 1, s = β, which is no curvature. With a metric P, at most I, this holds for P^½w, whose noise is P^½ξ_t, and for
+// the momentum of such a run TestMetricNoise tries it. For other convex losses it is an approximation.
 func (m Auto) ParameterNoise(pub oracle.Public, obj Objective, last Step) float64 {
 	g := m.Gradient
 	if m.Solve == SolveStatistics || g.Off || g.Laplace || g.Clipping == ByValue || g.Batch != 0 && g.Batch != pub.Rows ||

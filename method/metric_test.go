@@ -201,6 +201,31 @@ func TestMetricBrake(t *testing.T) {
 	}
 }
 
+// TestMetricNoise: whichever step's noise, and whatever the curvature up to 1+β over the rate, no later iterate is moved
+// further than without curvature.
+func TestMetricNoise(t *testing.T) {
+	const beta = 1 - metricMemory/metricSteps
+	in := &metric{}
+	moved := func(curvature float64, from int) (all []float64) {
+		before, u := 0.0, 1.0
+		for k := from; k <= metricSteps; k++ {
+			all = append(all, math.Abs(u))
+			before, u = u, u-curvature*u+in.momentum(beta, k)*(u-before)
+		}
+		return all
+	}
+	for from := range metricSteps {
+		flat := moved(0, from+1)
+		for c := range 200 {
+			for k, v := range moved(float64(c)/199*(1+beta), from+1) {
+				if v > flat[k]*(1+1e-12) {
+					t.Fatalf("step %d's noise moves the iterate %d later by %v, without curvature by %v", from, k, v, flat[k])
+				}
+			}
+		}
+	}
+}
+
 // TestMetricRule: runs of many products have a metric and few steps, at the same noise and the same length; those of few
 // products, with fields that a person gave, and with waves do not. One step's cost is that of any gradient.
 func TestMetricRule(t *testing.T) {

@@ -154,6 +154,7 @@ type autoChoice struct {
 	countShare float64 // of the budget, for them
 	sharePart  float64 // of the budget, for the share of a class
 	quad       bool    // the loss is the squared one
+	kinked     bool    // the regularizer has kinks
 	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
 	label      float64 // deviation of the noise in the mean label, over the width of its bounds; 0: it cannot be asked for
 	off        float64 // deviation of the sum of what probabilities are off, over the rows
@@ -308,6 +309,7 @@ func (m Auto) facts(pub oracle.Public, obj Objective) *autoChoice {
 	if pub.Classes > 2 {
 		c.calm *= math.Max(autoCalm, 2/float64(pub.Classes))
 	}
+	c.kinked = obj.Reg != nil && math.IsInf(obj.Reg.Smooth(), 1)
 	c.smooth, c.calm = c.smooth+obj.smooth(), c.calm+obj.smooth()
 	return c
 }
@@ -382,9 +384,9 @@ func (c *autoChoice) walk(pub oracle.Public) {
 	c.Rate = c.longest()
 	work := float64(pub.Rows) * c.dim * math.Max(1, autoShared*float64(pub.Classes))
 	free := c.given.Steps == 0 && c.given.Rate == 0 && c.given.Momentum == 0
-	if c.Metric || free && c.hasMetric(pub) && autoMaxSteps*work > metricWork {
+	if c.Metric || free && !c.kinked && c.hasMetric(pub) && autoMaxSteps*work > metricWork {
 		c.Metric, c.Steps, c.Momentum = true, metricSteps, 1-metricMemory/metricSteps
-		c.Rate = metricLong * c.time * (1 - c.Momentum) / metricSteps
+		c.Rate = math.Min(metricFar*c.Rate, metricLong*c.time*(1-c.Momentum)/metricSteps)
 		return
 	}
 	if c.Steps == 0 {

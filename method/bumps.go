@@ -3,7 +3,6 @@ package method
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/sottodp/sotto/oracle"
 )
@@ -38,7 +37,7 @@ func (r bumpRule) String() string {
 }
 
 // bumpValues bounds the encoded table, in values of 4 bytes, where rows are kept with further features: those multiply
-// its memory. Rows of many values that bumps follow from (Snapped) are kept without them.
+// its memory. Rows that bumps follow from (Snapped) are kept without them, but take a pass for each step.
 const bumpValues = 1 << 29
 
 // Bumps chooses for the numeric columns that name no encoding; of pub they are linear, and Snapped is as with curves.
@@ -60,13 +59,14 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	}
 	linear := perClass(pub)
 	noise *= math.Pow(math.Max(1, float64(pub.Classes-1)), 0.25)
+	few := pub.Snapped && pub.Features() == columns+1 // passes over rows that are kept without bumps: see metric
 	var why string
 	for _, r := range rules {
 		d := linear + float64(columns*(r.hats+r.waves))
 		noise, rows := noise*math.Sqrt(d/linear), float64(pub.Rows)/d
 		why = fmt.Sprintf("with %v, d = %.0f, noise ν√d = %.3g (at most %g) and %.3g rows per feature (at least %g)", r, d,
 			noise, r.noise, rows, r.rows)
-		if (r.waves > 0 || !pub.Snapped) && float64(pub.Rows)*d > bumpValues {
+		if (r.waves > 0 || !few) && float64(pub.Rows)*d > bumpValues {
 			why = fmt.Sprintf("with %v, d = %.0f, and %d rows would take more than 2 GiB", r, d, pub.Rows)
 			continue
 		}
@@ -77,9 +77,16 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	return Bumps{Why: "no bumps: " + why}, nil
 }
 
-// bumpsAlone says whether all columns with curves have bumps, no waves.
+// bumpsAlone says whether rows are columns with bumps, places for pairs and an intercept, and nothing else.
 func bumpsAlone(pub oracle.Public) bool {
-	return len(pub.Numeric) > 0 && !slices.ContainsFunc(pub.Numeric, func(n oracle.Numeric) bool { return n.Bumps == 0 })
+	features := 0
+	for _, n := range pub.Numeric {
+		if n.Bumps == 0 {
+			return false
+		}
+		features += 1 + n.Features()
+	}
+	return features > 0 && features == pub.FirstSlot()
 }
 
 // Noise is ν√d, where νC is the standard deviation of the noise in each coordinate of a mean gradient of clip norm C

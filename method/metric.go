@@ -27,8 +27,8 @@ import (
 // second moments are at most u·diag(q), where q are the bumps' means: those of the law that has mass q_a/u at the
 // center of bump a. A line is the sum of its bumps times their centers. From column to column, if two lines have the
 // correlation r, the polynomials of degree k that are orthonormal under either law are taken to have r^k, as those of
-// normal variables do (Mehler 1866), and others none. So are levels taken as independent. Correlations r^k are positive
-// semidefinite as r are (Schur 1911). A brake minds what this misses.
+// normal variables do (Mehler 1866), and others none. Correlations r^k are positive semidefinite as r are (Schur 1911).
+// A brake minds what this misses. Rows have no other columns: a number that is not a bump may be far from its mean.
 //
 // The brake. Two gradients that were released show how much the objective bends along the way between them. With s_t =
 // w_t − w_{t−1} and y_t = g_t − g_{t−1}, a step is stable while η⟨s_t, y_t⟩ is below 2(1+β)⟨s_t, P⁻¹s_t⟩. From
@@ -53,6 +53,7 @@ const (
 	metricMemory = 5.0  // the run is that many times the memory 1/(1−β)
 	metricLong   = 1.24 // × the length, so that tail averages go as far as those of runs without a metric
 	metricMost   = 2048 // features
+	metricFar    = 1e8  // steps, over those that are stable for all rows, at most
 	metricPowers = 15   // of a column's polynomials, at most
 	metricBrake  = 2.2
 	metricSure   = 2.0
@@ -79,7 +80,11 @@ func (m Auto) metric(f *first, obj Objective, choice oracle.Choice, center []flo
 	if !cholesky.Factorize(&out.inverse) || cholesky.InverseTo(&out.p) != nil {
 		panic("method: second moments of the first release are not positive") // covariances are, by what they are made of
 	}
-	out.trace = mat.Trace(&out.p) * float64(f.pub.Dim/n)
+	out.trace = mat.Trace(&out.p)
+	for _, gone := range f.pub.Gone(choice) { // where P is I, and no gradient has noise
+		out.trace -= float64(gone[1] - gone[0])
+	}
+	out.trace *= float64(f.pub.Dim / n)
 	return out
 }
 
@@ -125,15 +130,13 @@ func each(to, from []float64, a *mat.SymDense) {
 func (f *first) moments(choice oracle.Choice, center []float64) *mat.SymDense {
 	n, one := f.pub.Features(), f.pub.Intercept-1
 	short := f.shorter(len(choice.Pairs))
+	if choice.Lines {
+		short = f.alone()
+	}
 	mean := make([]float64, n)
 	floats.AddScaled(mean, short/f.rows, f.all)
 	mean[one] = f.unit * short
 	g := mat.NewSymDense(n, nil)
-	for j, v := range mean {
-		if j != one {
-			g.SetSym(j, j, max(0, mean[one]*math.Abs(v)-v*v)) // of levels; others follow
-		}
-	}
 	laws := make([][]mass, len(f.pub.Numeric))
 	for k, c := range f.pub.Numeric {
 		for a := range c.Bumps {
@@ -162,6 +165,15 @@ func (f *first) moments(choice oracle.Choice, center []float64) *mat.SymDense {
 		}
 	}
 	return g
+}
+
+// alone is what lines are longer if columns keep their lines alone: those share the row's norm then.
+func (f *first) alone() float64 {
+	square := f.unit * f.unit
+	for _, n := range f.pub.Numeric {
+		square += f.square(n, false)
+	}
+	return max(1, f.pub.NormBound/math.Sqrt(square))
 }
 
 // A mass is a point of a law of rows. Features that are not named are 0 there.

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/sottodp/sotto/method/reg"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
@@ -19,34 +20,32 @@ const (
 	metricColumns = 4
 )
 
-// bumped are rows with lines and bumps, a level, a pair of the first two columns if asked, and an intercept.
-func bumped(rnd *rand.Rand, n int, line func(x []float64), pair bool) *totaling {
-	wide := metricColumns*(metricBumps+1) + 1
+// bumped are rows with lines, and bumps unless asked for none, a pair of the first two columns if asked, and an intercept.
+func bumped(rnd *rand.Rand, n int, line func(x []float64), pair, lines bool) *totaling {
+	wide := metricColumns * (metricBumps + 1)
 	dim := wide + schema.PairFeatures + 1
 	o := &totaling{noise: rnd, facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, OneMargin: true, NormBound: 1,
 		Intercept: dim, Slots: 1, Totals: true, Adjacency: privacy.AddRemove, Lipschitz: 1, Smooth: 0.25}}
 	for c := range metricColumns {
 		o.facts.Numeric = append(o.facts.Numeric, oracle.Numeric{At: c * (metricBumps + 1), Bumps: metricBumps})
 	}
-	lines := make([]float64, metricColumns)
+	drawn := make([]float64, metricColumns)
 	for range n {
-		line(lines)
+		line(drawn)
 		x, square := make([]float64, dim), 0.0
 		x[dim-1] = 1
 		var coarse [2][schema.PairBumps]float64
-		for c, v := range lines {
+		for c, v := range drawn {
 			v = min(1, max(-1, v))
 			at := c * (metricBumps + 1)
 			x[at] = v
-			j, left, right := schema.Bumps(metricBumps, v)
-			x[at+1+j], x[at+2+j] = left, right
+			if j, left, right := schema.Bumps(metricBumps, v); !lines {
+				x[at+1+j], x[at+2+j] = left, right
+			}
 			if c < 2 {
 				j, left, right := schema.Bumps(schema.PairBumps, v)
 				coarse[c][j], coarse[c][j+1] = left, right
 			}
-		}
-		if rnd.IntN(4) == 0 {
-			x[wide-1] = 1
 		}
 		for j := range schema.PairFeatures {
 			if pair {
@@ -92,23 +91,22 @@ func TestMoments(t *testing.T) {
 			}
 		},
 	} {
-		for _, pair := range []bool{false, true} {
+		for _, choice := range []oracle.Choice{{}, {Pairs: [][2]int{{0, 1}}}, {Lines: true}} {
 			rnd := rand.New(rand.NewPCG(3, 7))
 			draw := func(x []float64) { line(rnd, x) }
-			choice := oracle.Choice{}
-			if pair {
-				choice.Pairs = [][2]int{{0, 1}}
-			}
 			m := Auto{FirstNoise: 0.01}
-			f, err := m.askFirst(t.Context(), bumped(rnd, 8000, draw, false))
+			f, err := m.askFirst(t.Context(), bumped(rnd, 8000, draw, false, false))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, center := range [][]float64{nil, f.center(len(choice.Pairs))} {
+				if choice.Lines && center != nil {
+					continue
+				}
 				g := f.moments(choice, center)
 				n := g.SymmetricDim()
 				truth := mat.NewSymDense(n, nil)
-				rows := bumped(rnd, 8000, draw, pair).rows
+				rows := bumped(rnd, 8000, draw, len(choice.Pairs) > 0, choice.Lines).rows
 				for _, x := range rows {
 					z := slices.Clone(x)
 					for j := range center {
@@ -122,10 +120,10 @@ func TestMoments(t *testing.T) {
 					floor.SetSym(j, j, floor.At(j, j)+0.01)
 				}
 				if missed := largest(t, truth, floor); missed > 2 {
-					t.Errorf("%s, pair %v, centered %v: the rows have %.3g times what the release tells", name, pair, center != nil, missed)
+					t.Errorf("%s, %+v, centered %v: the rows have %.3g times what the release tells", name, choice, center != nil, missed)
 				}
 				if trace := mat.Trace(g) / mat.Trace(truth); trace > 2 || trace < 0.7 {
-					t.Errorf("%s, pair %v, centered %v: a trace of %.3g of the rows'", name, pair, center != nil, trace)
+					t.Errorf("%s, %+v, centered %v: a trace of %.3g of the rows'", name, choice, center != nil, trace)
 				}
 			}
 		}
@@ -229,7 +227,7 @@ func TestMetricNoise(t *testing.T) {
 // TestMetricRule: runs of many products have a metric and few steps, at the same noise and the same length; those of few
 // products, with fields that a person gave, and with waves do not. One step's cost is that of any gradient.
 func TestMetricRule(t *testing.T) {
-	pub := bumped(rand.New(rand.NewPCG(1, 1)), 1, func([]float64) {}, false).facts
+	pub := bumped(rand.New(rand.NewPCG(1, 1)), 1, func([]float64) {}, false, false).facts
 	pub.StartLoss, pub.Calibrated = math.Ln2, true
 	fit := func(m Auto, rows int) Auto {
 		pub := pub
@@ -253,6 +251,21 @@ func TestMetricRule(t *testing.T) {
 			t.Errorf("given %+v: a metric", m)
 		}
 	}
+	fitted, err := Auto{}.Configure(func() oracle.Public { pub := pub; pub.Rows = 2_000_000; return pub }(),
+		Objective{Reg: reg.L1{Lambda: 1e-3}}, Terms{Accountant: account.Best{},
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-9, Adjacency: privacy.AddRemove}})
+	if err != nil || fitted.(Auto).Metric {
+		t.Errorf("a regularizer with kinks: %+v, %v", fitted, err)
+	}
+	if m := fit(Auto{Gradient: Gradient{Clip: 1e-30}}, 2_000_000); !m.Metric || m.Rate*0.25 > 4*metricFar {
+		t.Errorf("a tiny clip norm: %+v", m)
+	}
+	numeric := pub.Numeric
+	pub.Numeric = numeric[1:]
+	if fit(Auto{}, 2_000_000).Metric {
+		t.Error("another column: a metric")
+	}
+	pub.Numeric = slices.Clone(numeric)
 	pub.Numeric[0] = oracle.Numeric{At: 0, Waves: metricBumps}
 	if fit(Auto{}, 2_000_000).Metric {
 		t.Error("waves: a metric")

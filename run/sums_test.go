@@ -1032,7 +1032,7 @@ func TestSumOfOwnersIsDisclosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.ReplaceAll(string(page), "\u00a0", " ")
+	text := strings.NewReplacer("\u00a0", " ", "&nbsp;", " ").Replace(string(page))
 	l, err := m.on(m.disk).ledgers.Find(t.Context(), simLedger)
 	if err != nil {
 		t.Fatal(err)

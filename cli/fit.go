@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -243,14 +241,8 @@ func (f *fitFlags) run(c *cobra.Command, args []string) error {
 	return f.owner.around(c, func(error) bool { return opening }, func() error { return f.fit(c, args, &opening) })
 }
 
-// fitGC is the percentage of garbage that a fit lets come before it collects.
-const fitGC = 30
-
 // fit prepares and trains, or resumes. It sets opening once it opens rows.
 func (f *fitFlags) fit(c *cobra.Command, args []string, opening *bool) (err error) {
-	if os.Getenv("GOGC") == "" { // most of the memory is rows, which have no pointers: to collect costs little
-		defer debug.SetGCPercent(debug.SetGCPercent(fitGC))
-	}
 	bar := newProgress(c.ErrOrStderr(), f.quiet || f.asJSON)
 	warn := warner(c)
 	env := run.Env{Version: runlog.Version(), Progress: bar.watch(), Notice: warn}

@@ -149,7 +149,7 @@ func checkColumn(t *testing.T, typ, line string) {
 		t.Errorf("%s: columnType.says gives %q, and the assumptions do not name the column; reports need says and assumes", line, c.Says())
 	}
 	if form.Allowed() == "" || form.Wanted() == "" {
-		t.Errorf("%s: Form.allowed is %q, Form.wanted %q; errors say what a cell may be", line, form.Allowed(), form.Wanted())
+		t.Errorf("%s: Form.Allowed gives %q and Form.Wanted %q; write both, since errors say by them what a cell may be", line, form.Allowed(), form.Wanted())
 	}
 	read := form.Reader()
 	for i, level := range form.Levels {

@@ -86,7 +86,8 @@ func openParquet(ctx context.Context, path string) (p *parquetFile, err error) {
 		return nil, p.damaged(err)
 	}
 	p.chunks = chunks
-	if p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+	p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil
@@ -601,7 +602,7 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 	return p, nil
 }
 
-// column reads the next n values of column i of the row group, up to one that cannot be read, by way of buf.
+// column reads the next n values of column i of the row group, through buf, up to one that cannot be read.
 func (q *parquetRows) column(i int, cells *typedCells, n int, buf []parquet.Value) (err error) {
 	defer q.guard(&err)
 	c := &q.columns[i]

@@ -64,6 +64,9 @@ type Auto struct {
 	// keep their curves.
 	Rare      float64 `yaml:"-" json:"rare,omitempty"`
 	LastNoise float64 `yaml:"-" json:"last_noise,omitempty"` // noise multiplier of the last release; 0: there is none
+	// Of runs written before these were chosen: 0.
+	FirstDoubt float64 `yaml:"-" json:"first_doubt,omitempty"` // firstDoubt of the first release
+	LastMedian float64 `yaml:"-" json:"last_median,omitempty"` // of the factor, over more than two classes: see expected
 
 	// noise multiplier of a count of class 1, at the log-odds of whose share predictions begin; 0: they begin at 0
 	ShareNoise float64 `yaml:"-" json:"share_noise,omitempty"`

@@ -21,8 +21,9 @@ func calibrated(answer []float64, rows, noise, bound, a0, b0, ta, tb float64) (a
 }
 
 // calibratedClasses is calibrated for a model with a margin for each class, where H is taken as diagonal. Offsets have
-// the mean 0.
-func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64, ta, tb float64) (a float64,
+// the mean 0. The curvature of a factor is taken as at least clear deviations of its noise: one that noise made small
+// would move the factor far.
+func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64, ta, tb, clear float64) (a float64,
 	b []float64) {
 	k := len(b0)
 	move := func(j int, h, deviation float64) float64 {
@@ -38,7 +39,7 @@ func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []fl
 	for c := range b {
 		b[c] -= mean
 	}
-	return factorWithin(a0, a0-move(k, min(max(answer[2*k+1], 0.001*rows), rows/2), ta*bound)/bound), b
+	return factorWithin(a0, a0-move(k, min(max(answer[2*k+1], 0.001*rows, clear*noise), rows/2), ta*bound)/bound), b
 }
 
 // factorWithin moves a factor on its logarithm: the slope falls less and less toward a factor of 0, and a straight step

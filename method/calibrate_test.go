@@ -55,7 +55,7 @@ func TestCalibrateIsTheUpdate(t *testing.T) {
 				offsets[c] = draw("offset", -2, 2)
 			}
 		}
-		a, shifts := calibratedClasses(answer, rows, noise, bound, a0, offsets, ta, tb)
+		a, shifts := calibratedClasses(answer, rows, noise, bound, a0, offsets, ta, tb, 0)
 		move = update(h, p, answer[:k+1])
 		near("a", a, a0*min(max(math.Exp(-move.AtVec(k)/bound/a0), 0.02), 1.3), 1)
 		mean := 0.0
@@ -91,7 +91,7 @@ func TestCalibrateWithinBounds(t *testing.T) {
 			if k == 1 {
 				a, b[0] = calibrated(answer, rows, noise, 6, 0.7, 0, 0.5, 1)
 			} else {
-				a, b = calibratedClasses(answer, rows, noise, 6, 0.7, make([]float64, k), 0.5, 1)
+				a, b = calibratedClasses(answer, rows, noise, 6, 0.7, make([]float64, k), 0.5, 1, float64(rnd.IntN(3)))
 			}
 			if !(a >= 0.0139999 && a <= 0.9100001) || noise == 1e30 && math.Abs(a-0.7) > 1e-9 {
 				t.Fatalf("%v of %v rows with noise %v: a is %v", answer, rows, noise, a)
@@ -130,5 +130,21 @@ func TestCalibrateReturns(t *testing.T) {
 	a, b := calibrated(answer, n, noise, bound, 1, 0, 0.5, 1)
 	if math.Abs(a-factor) > 0.1 || math.Abs(b-offset) > 0.1 {
 		t.Errorf("a is %v and b %v; margins are of %v and %v", a, b, factor, offset)
+	}
+}
+
+// TestCalibrateClear: where a curvature is not seen above its noise, a slope of one deviation moves the factor of classes by a tenth at most,
+// and by more without the floor; a curvature that is seen is taken as it is.
+func TestCalibrateClear(t *testing.T) {
+	const rows, noise = 20000.0, 100.0
+	at := func(curvature, clear float64) float64 {
+		a, _ := calibratedClasses([]float64{0, 0, 0, noise, 4000, 4000, 4000, curvature}, rows, noise, 6, 1, make([]float64, 3), 0.5, 1, clear)
+		return a
+	}
+	if floored, free := at(30, lastClear), at(30, 0); !(floored > 0.9 && floored < 1 && free < 0.85) {
+		t.Errorf("the factor is %v, and without the floor %v", floored, free)
+	}
+	if floored, free := at(3*noise, lastClear), at(3*noise, 0); floored != free {
+		t.Errorf("with a curvature that is seen the factor is %v, without the floor %v", floored, free)
 	}
 }

@@ -32,7 +32,8 @@ const (
 	firstPairs      = 3.0     // oracle.Totals.Pairs
 	firstStrong     = 8.0     // deviations above what noise alone gives, from which on a pair is chosen
 	firstSeen       = 2.5     // deviations of its count, from which on a cell of a numeric label has rows
-	firstDoubt      = 0.5     // how far off what a feature brings by its mean may be, over it
+	firstDoubt      = 0.25    // how far off what a feature brings by its mean may be, over it
+	firstDoubted    = 0.5     // the same, in runs that do not record it
 	firstFar        = 2.5     // deviations of the label, beyond which a label counts as that far from the mean
 )
 
@@ -95,8 +96,8 @@ func (m Auto) Places(pub oracle.Public, obj Objective, terms Terms) (n int, why 
 // setFirst begins a run with places for pairs with a first release. one is the noise of a mean gradient of clip norm 1
 // that takes the whole budget, delta the sensitivity of its sum.
 func (m *Auto) setFirst(pub oracle.Public, one, delta float64) {
-	if m.FirstNoise = 0; pub.Slots > 0 {
-		m.FirstNoise = one * float64(pub.Rows) / delta / math.Sqrt(firstShare)
+	if m.FirstNoise, m.FirstDoubt = 0, 0; pub.Slots > 0 {
+		m.FirstNoise, m.FirstDoubt = one*float64(pub.Rows)/delta/math.Sqrt(firstShare), firstDoubt
 	}
 }
 
@@ -131,6 +132,7 @@ type first struct {
 	pub      oracle.Public
 	query    oracle.Totals
 	noise    float64     // standard deviation of a feature's sum in a cell
+	doubt    float64     // as firstDoubt
 	rows     float64     // of all cells
 	share    []float64   // of each cell
 	features [][]float64 // Σ x of each cell
@@ -152,7 +154,8 @@ func (m Auto) askFirst(ctx context.Context, o oracle.Oracle) (*first, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &first{pub: pub, query: q, noise: m.firstNoise(pub), rows: float64(pub.Rows)}
+	f := &first{pub: pub, query: q, noise: m.firstNoise(pub), rows: float64(pub.Rows),
+		doubt: cmp.Or(m.FirstDoubt, firstDoubted)}
 	n := pub.Features()
 	f.all = make([]float64, n)
 	for cell := range slices.Chunk(sums, q.Len(pub)/q.Cells) {
@@ -361,7 +364,7 @@ func (f *first) weigh(features int, length float64) {
 // a mean that follows the length of rows, as that of waves does.
 func (f *first) excess(v []float64, a, b paired, k int, length float64) float64 {
 	brought := (b.mean*along(v, f.features, a.at) + a.mean*along(v, f.features, b.at)) / length
-	sum, doubt := along(v, f.products, k)-brought, firstDoubt*brought
+	sum, doubt := along(v, f.products, k)-brought, f.doubt*brought
 	spread := 0.0 // of the label
 	for c, p := range f.share {
 		spread += p * v[c] * v[c]

@@ -168,6 +168,35 @@ func TestFirstPairs(t *testing.T) {
 	}
 }
 
+// TestFirstDoubt: a product beside what one of its columns brings by its mean counts as seen if it is some deviations of the doubt above that;
+// a run that records no doubt has the doubt of earlier ones.
+func TestFirstDoubt(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(79, 45))
+	o := newTotaling(rnd, 20000, 6, 0, func(x []float64) float64 { return x[0]*(3*x[2]*x[2]-1) + x[0] + 0.3*rnd.NormFloat64() })
+	excess := map[float64]float64{}
+	for _, doubt := range []float64{0, firstDoubt, firstDoubted, 2} {
+		f, err := Auto{FirstNoise: 0.01, FirstDoubt: doubt}.askFirst(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		features, length := f.paired()
+		f.weigh(len(features), length)
+		k := 0
+		for i, a := range features {
+			for _, b := range features[i+1:] {
+				if a.at == 0 && b.at == 7 { // the line of one, the first wave of the other
+					excess[doubt] = f.excess(f.contrast[0], a, b, k, length)
+				}
+				k++
+			}
+		}
+	}
+	if !(excess[firstDoubt] > excess[firstDoubted] && excess[firstDoubted] > excess[2]) ||
+		math.Abs(excess[0]/excess[firstDoubted]-1) > 0.05 {
+		t.Errorf("by doubt: %v", excess)
+	}
+}
+
 // gradient asks for one over all rows.
 func gradient(t *testing.T, o oracle.Oracle) []float64 {
 	t.Helper()

@@ -28,6 +28,8 @@ const (
 	lastWeight = 0.5  // oracle.Margins.Weight
 	lastFactor = 0.5  // deviation of the law of the factor, over the factor
 	lastOffset = 1.0  // deviation of the law of an offset
+	lastMedian = 0.8  // of the best factors of models of more than two classes
+	lastClear  = 2.0  // deviations of its noise that the curvature of a factor has at least
 )
 
 // A Made is the model that a finished run makes of its iterates by itself: their tail average, smoothed, and brought to
@@ -78,7 +80,9 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 		c.LastNoise = 0
 		return
 	}
-	c.Last = LastMargins
+	if c.Last = LastMargins; !pub.OneMargin {
+		c.LastMedian = lastMedian
+	}
 }
 
 // finish makes the model of w, the tail average of a run that ended with st, after the last release where there is one.
@@ -92,7 +96,7 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if !(size > 0) || math.IsInf(size, 1) {
 		return nil, nil
 	}
-	noise := m.ParameterNoise(pub, obj, st)
+	noise, clear := m.ParameterNoise(pub, obj, st), 0.0
 	if st.Center != nil {
 		m, _ = m.around(pub, obj, st.Center)
 	}
@@ -102,6 +106,8 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		expected = m.Factor
 	case factor != nil:
 		expected = factor.Of(w)
+	case m.LastMedian > 0: // known noise says too much where the loss curves, and nothing of clipping
+		expected, clear = math.Sqrt(expected*m.LastMedian), lastClear
 	}
 	shifts := make([]float64, pub.Margins())
 	if st.Center != nil {
@@ -132,7 +138,7 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		a, offsets[0] = calibrated(answer, rows, deviation, q.Bound, 1, st.Shift, lastFactor, loose)
 		made.Offset = a*shifts[0] + offsets[0]
 	} else { // a model file has no offsets of classes, which are near 0
-		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset)
+		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset, clear)
 	}
 	floats.Scale(a, w)
 	made.Noise = expected * a * noise

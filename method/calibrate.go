@@ -23,8 +23,8 @@ func calibrated(answer []float64, rows, noise, bound, a0, b0, ta, tb float64) (a
 // calibratedClasses is calibrated for a model with a margin for each class, where H is taken as diagonal. Offsets have
 // the mean 0. The curvature of a factor is taken as at least clear deviations of its noise: one that noise made small
 // would move the factor far.
-func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64, ta, tb, clear float64) (a float64,
-	b []float64) {
+func calibratedClasses(answer []float64, rows, noise, bound, a0 float64, b0 []float64,
+	ta, tb, clear float64) (a float64, b []float64) {
 	k := len(b0)
 	move := func(j int, h, deviation float64) float64 {
 		p := deviation * deviation

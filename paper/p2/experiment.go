@@ -120,7 +120,7 @@ func (s Size) panels() []panel {
 		{"β of the backtracking", "shrink", []string{"0.5", "0.8", "0.9"}, "0.8", false},
 		{"batch", "batch", ratios(0.05, rate, 0.3), s.batch(datasets[0], rate), false},
 		{"budgets", "growth", []string{"no", "must", "adaptive"}, "adaptive", true},
-		{"ζ of the clipping threshold", "decay", []string{"0", "0.05", "0.1", "0.2"}, "0", false},
+		{"ζ of the clipping threshold", "decay", []string{"0", "0.05", "0.2"}, "0", false},
 	}
 }
 
@@ -145,7 +145,7 @@ const (
 // startRates are values of η₀, which P2 does not print, of DP-BLSGD and of DP-BLGD; steps are those of DP-SGD's step
 // size, which it prints for networks only, 0.2.
 var (
-	startRates = [2][]string{{"0.003", "0.01", "0.03", "0.1", "1"}, {"0.1", "0.3", "1"}}
+	startRates = [2][]string{{"0.003", "0.01", "0.03", "0.1"}, {"0.1", "0.3", "1"}}
 	steps      = []string{"0.2", "1", "5"}
 )
 

@@ -340,7 +340,7 @@ func (r *networks) claims(all *paper.Claims) {
 // printed are P2's numbers of its networks.
 func (r *networks) printed(add func(from, quantity string, printed, ours any, why string)) {
 	m := trained(r.Steps, mnist.rows/batchShare, 1)[blsgd].(method.BLSGD)
-	add("Table 1", "MNIST, rows", "60,000/10,000", fmt.Sprintf("60,000/%d", r.Scored), "1")
+	add("Table 1", "MNIST, rows", "60,000/10,000", fmt.Sprintf("60,000/%d", r.Scored), "the size of this run")
 	add("§5.4", "networks: q", 1./200, 1./batchShare, "")
 	add("§5.4", "networks: C_grad", 3., m.Gradient.Clip, "")
 	add("§5.4", "networks: C_obj", 3., m.Fall, "")

@@ -28,11 +28,11 @@ CSV and SVG, the paper's claims as inequalities that hold or fail, and its accou
 sound one, with one page of HTML.
 
 It needs P2's tables in the folder --data: a9a/a9a.gz, a9a/a9a.t.gz and bank/BANK.dat.gz; --full also needs MNIST.
---small takes one to two minutes; --full has P2's training rows, nine tenths, with five repetitions where P2 has fifty, and
+--small takes one to two minutes; --full has P2's training rows, nine tenths, with four repetitions where P2 has fifty, and
 six networks, and takes an hour. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
-	Small: "fewer splits and budgets", Full: "nine tenths of the rows, five times, and networks",
+	Small: "fewer splits and budgets", Full: "nine tenths of the rows, four times, and networks",
 	Data: "adult and bank", Needed: true, Parallel: true,
 	Seeds: "0 and up, one for each part of the rows that is held out",
 	Page:  body,

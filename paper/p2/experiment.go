@@ -145,7 +145,7 @@ const (
 // startRates are values of η₀, which P2 does not print, of DP-BLSGD and of DP-BLGD; steps are those of DP-SGD's step
 // size, which it prints for networks only, 0.2.
 var (
-	startRates = [2][]string{{"0.003", "0.01", "0.03", "0.1"}, {"0.1", "0.3", "1"}}
+	startRates = [2][]string{{"0.003", "0.01", "0.03", "0.1", "0.3"}, {"0.1", "0.3", "1", "3"}}
 	steps      = []string{"0.2", "1", "5"}
 )
 

@@ -37,7 +37,7 @@ type Size struct {
 
 // Full has P2's training rows, nine tenths, and fewer repetitions: P2 has 10 folds, 5 times. Small is for a minute.
 var (
-	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.2, 0.8}, Hyper: []float64{0.05, 0.2}, Steps: 1500, Split: 0.9,
+	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.2, 0.8}, Hyper: []float64{0.05, 0.2}, Steps: 4000, Split: 0.9,
 		Seeds:  4,
 		Neural: Neural{Networks: []Network{wide, images}, Epsilon: 2, Steps: 100, Every: 20, Scored: 5000, Seeds: 3}}
 	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.2}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,

@@ -39,7 +39,7 @@ type Size struct {
 var (
 	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.2, 0.8}, Hyper: []float64{0.05, 0.2}, Steps: 4000, Split: 0.9,
 		Seeds:  4,
-		Neural: Neural{Networks: []Network{wide, images}, Epsilon: 2, Steps: 100, Every: 20, Scored: 5000, Seeds: 3}}
+		Neural: Neural{Networks: []Network{wide, images}, Epsilon: 2, Steps: 300, Every: 30, Scored: 5000, Seeds: 3}}
 	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.2}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,
 		Seeds: 2}
 )

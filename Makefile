@@ -2,7 +2,7 @@
 
 # Ratios of what the inner loops reach, and bench.json; docs/measurements/performance.md explains.
 bench:
-	go run ./internal/bench -out bench.json
+	cd tools/bench && go run . -out ../../bench.json
 
 # The Python package for six platforms, in dist; python/README.md explains.
 wheel:

@@ -25,7 +25,6 @@ type auditFlags struct {
 
 func auditCommand() *cobra.Command {
 	var o auditFlags
-	var plant string
 	c := &cobra.Command{
 		Use:   "audit [spec.yaml]",
 		Short: "Measure a lower bound on the ε of a run",
@@ -36,11 +35,9 @@ is a lower bound on ε, with 95 % confidence. It also tests the noise itself and
 
 --canaries N audits in one run with N such records beside all rows. --on-data does so on the spec's own rows, and its releases are
 an access that is not charged. --runs N runs the method N times on each of two neighboring tables: for small tables, and for
-methods without noisy gradients.
---plant NAME plants a fault, to see that it is found. No trained model is kept.
+methods without noisy gradients. No trained model is kept.
 docs/how-to/audit.md says what the bounds rest on.`,
 		Example: `  sotto audit examples/adult/sotto.yaml --epsilon 4
-  sotto audit examples/clinic/sotto.yaml --plant noise
   sotto audit examples/clinic/sotto.yaml --method majority --runs 2000`,
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -49,12 +46,6 @@ docs/how-to/audit.md says what the bounds rest on.`,
 			if f.Changed("seed") {
 				o.Streams = noise.SeededStreams(o.Seed)
 			}
-			if f.Changed("plant") {
-				var err error
-				if o.Fault, err = audit.ParseFault(plant); err != nil {
-					return usageError("--plant: %v", err)
-				}
-			}
 			switch {
 			case f.Changed("canaries") && o.Canaries < 2:
 				return usageError("--canaries: found %d; write a whole number of 2 or more", o.Canaries)
@@ -62,8 +53,6 @@ docs/how-to/audit.md says what the bounds rest on.`,
 				return usageError("--runs: found %d; write a whole number of 16 or more", o.Runs)
 			case f.Changed("canaries") && f.Changed("runs"):
 				return usageError("--canaries: found --runs beside it; give one of them")
-			case o.Fault != "" && (o.OnData || f.Changed("runs")):
-				return usageError("--plant: found --on-data or --runs beside it; use it in an audit of a spec with canaries, on synthetic rows")
 			}
 			spec, err := specOf(c, args, "out")
 			if err != nil {
@@ -78,7 +67,6 @@ docs/how-to/audit.md says what the bounds rest on.`,
 	f.IntVar(&o.Canaries, "canaries", 0,
 		"audit in one run with this many synthetic records beside the rows (with --on-data: by the claim)")
 	f.IntVar(&o.Runs, "runs", 0, "audit in this many runs on each of two tables")
-	f.StringVar(&plant, "plant", "", "plant a fault, which the audit should find: "+audit.FaultNames())
 	f.BoolVar(&o.OnData, "on-data", false, "audit on the spec's own rows: an access that is not private")
 	f.BoolVar(&o.Unprotected, "unprotected", false, "with --on-data: these rows need no protection")
 	f.BoolVar(&o.Void, "void", false, "with --on-data: "+voids)

@@ -22,8 +22,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve [DIR…]",
 		Short: "Show runs and budgets in the browser, live while they train",
 		Long: `Serve shows directories as pages: runs while they train and afterwards, with report
-and verification, comparisons, searches, audits, owners' runs in networks, simulations
-(network.json, the output of sotto net simulate --json), and the ledger's datasets.
+and verification, comparisons, searches, audits, owners' runs in networks, and the
+ledger's datasets.
 Without DIR it shows runs, compare, tuned and audit, if they exist.
 
 It writes nothing, listens only on this machine, and admits only the browser that

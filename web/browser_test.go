@@ -176,7 +176,7 @@ func pages(s *site) map[string]string {
 	return map[string]string{
 		"home": "/", "runs": "/runs", "run": "/runs/" + first, "verify": "/runs/" + first + "/verify", "compare": "/compare?run=" + first + "&run=" + s.keyIn("second"),
 		"datasets": "/datasets", "dataset": "/datasets/clinic", "comparisons": "/comparisons", "comparison": "/comparisons/" + s.keyIn("cmp"),
-		"networks": "/networks", "network": "/networks/" + s.keyIn("net"), "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"),
+		"networks": "/networks", "audits": "/audits", "audit": "/audits/" + s.keyIn("audited"),
 
 		"stalled": "/runs/" + s.keyIn("killed"), "training": "/runs/" + s.keyIn("third"), "search": "/runs/" + s.keyIn("tuned"), "part": "/runs/" + s.keyIn("demo/east"),
 		"private": "/runs/" + s.keyIn("private"), "nothing": "/runs?q=nothing",

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sottodp/sotto/gossip/simulate"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/study/audit"
@@ -26,12 +24,6 @@ func (s *Server) comparisonsPage(*http.Request) (*content, error) {
 	return &content{"Comparisons", l.state, l.Comparisons}, nil
 }
 
-// networksBody lists the simulations, and the trainings in which an owner's run directory is here.
-type networksBody struct {
-	Places    []place
-	Trainings []training
-}
-
 // A training in a network, as shown by the owners' run directories on this machine.
 type training struct {
 	Name  string
@@ -40,22 +32,22 @@ type training struct {
 
 func (s *Server) networksPage(*http.Request) (*content, error) {
 	l := s.dirs.list()
-	b := networksBody{Places: l.Networks}
+	var trainings []training
 	for _, e := range l.Runs {
 		if e.Network == "" {
 			continue
 		}
 		name, _, _ := strings.Cut(e.Network, "/")
-		i := slices.IndexFunc(b.Trainings, func(t training) bool { return t.Name == name })
+		i := slices.IndexFunc(trainings, func(t training) bool { return t.Name == name })
 		if i < 0 {
-			i, b.Trainings = len(b.Trainings), append(b.Trainings, training{Name: name})
+			i, trainings = len(trainings), append(trainings, training{Name: name})
 		}
-		b.Trainings[i].Parts = append(b.Trainings[i].Parts, runRow{e, s.progressOf(e)})
+		trainings[i].Parts = append(trainings[i].Parts, runRow{e, s.progressOf(e)})
 	}
-	for _, t := range b.Trainings {
+	for _, t := range trainings {
 		slices.SortFunc(t.Parts, func(a, b runRow) int { return cmp.Compare(a.Network, b.Network) })
 	}
-	return &content{"Networks", l.state, b}, nil
+	return &content{"Networks", l.state, trainings}, nil
 }
 
 // auditBody is the result of an audit.
@@ -192,53 +184,4 @@ func (s *Server) figure(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	asset("image/svg+xml", b)(w, r)
-}
-
-// networkBody is a simulation of owners.
-type networkBody struct {
-	place
-	*simulate.Result
-	Owners []owner
-}
-
-// An owner shows its ε as a share of the largest.
-type owner struct {
-	simulate.OwnerResult
-	Bar template.HTML
-}
-
-// simulation reads the simulation in a directory; nil if there is none. `sotto net demo` and `sotto net init` write a
-// different file of this name, which lists the owners.
-func simulation(dir string) *simulate.Result {
-	text, err := readfile.All(filepath.Join(dir, NetworkFile), readfile.JSON)
-	r := &simulate.Result{}
-	if err != nil || json.Unmarshal(text, r) != nil || r.ID == "" || r.Rounds == 0 {
-		return nil
-	}
-	return r
-}
-
-func (s *Server) networkPage(r *http.Request) (*content, error) {
-	p, err := find(s.dirs.list().Networks, r.PathValue("key"))
-	if err != nil {
-		return nil, err
-	}
-	b := networkBody{place: p}
-	if b.Result = simulation(p.Dir); b.Result == nil {
-		return nil, fmt.Errorf("%s: is not the output of `sotto net simulate --json`", filepath.Join(p.Dir, NetworkFile))
-	}
-	most := 0.0
-	for _, o := range b.Result.Owners {
-		if o.Epsilon != nil {
-			most = max(most, *o.Epsilon)
-		}
-	}
-	for _, o := range b.Result.Owners {
-		view := owner{OwnerResult: o}
-		if o.Epsilon != nil && most > 0 {
-			view.Bar = bar(100**o.Epsilon/most, fmt.Sprintf("ε of %s", o.Name))
-		}
-		b.Owners = append(b.Owners, view)
-	}
-	return &content{Title: "Network " + p.Name, Body: b}, nil
 }

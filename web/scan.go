@@ -28,9 +28,6 @@ const (
 	scanEvery = time.Second // the greatest age of a listing
 )
 
-// NetworkFile holds the output of `sotto net simulate --json`. Its directory holds no run.
-const NetworkFile = "network.json"
-
 // A runEntry is a run in a list.
 type runEntry struct {
 	place
@@ -96,7 +93,6 @@ func (p place) key() string { return p.Key }
 type listing struct {
 	Runs        []*runEntry
 	Comparisons []place
-	Networks    []place
 	Audits      []place
 	Described   []place // private statistics (sotto describe)
 	state       string  // changes when a run is added, removed, started or ended
@@ -201,12 +197,12 @@ func (s *scanner) scan() *listing {
 	for _, e := range l.Runs {
 		fmt.Fprintf(sum, "%s %s\n", e.Key, e.State)
 	}
-	fmt.Fprintln(sum, l.Comparisons, l.Networks, l.Audits, l.Described)
+	fmt.Fprintln(sum, l.Comparisons, l.Audits, l.Described)
 	l.state = hex.EncodeToString(sum.Sum(nil)[:8])
 	return l
 }
 
-// walk finds runs, comparisons, audits and simulations in dir and below.
+// walk finds runs, comparisons and audits in dir and below.
 func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found) {
 	if seen[dir] {
 		return
@@ -230,9 +226,6 @@ func walk(dir string, deep int, seen map[string]bool, l *listing, runs *[]found)
 			return
 		case name == audit.DataFile:
 			l.Audits = append(l.Audits, placeOf(dir))
-			return
-		case name == NetworkFile && simulation(dir) != nil:
-			l.Networks = append(l.Networks, placeOf(dir))
 			return
 		case strings.HasPrefix(name, ".") || deep == 0:
 		case e.IsDir() || e.Type()&os.ModeSymlink != 0:

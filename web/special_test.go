@@ -38,7 +38,6 @@ func TestD1SpecialFiles(t *testing.T) {
 		}
 	}
 	pipe("piped", runlog.InfoFile)
-	pipe("network", NetworkFile)
 	pipe("audit", audit.DataFile)
 	pipe("comparison", compare.HeadFile, compare.CellsCSV, compare.Chart)
 	os.MkdirAll(filepath.Join(root, "runs", "zero"), 0o755)
@@ -63,7 +62,7 @@ func TestD1SpecialFiles(t *testing.T) {
 			t.Errorf("%s: %d", dir, status)
 		}
 	}
-	for _, page := range []string{"/audits/", "/networks/", "/comparisons/"} {
+	for _, page := range []string{"/audits/", "/comparisons/"} {
 		s.get(page + placeOf(filepath.Join(root, "runs", strings.TrimSuffix(strings.Trim(page, "/"), "s"))).Key) // answers
 	}
 	s.get("/comparisons/" + placeOf(filepath.Join(root, "runs", "comparison")).Key + "/figure.svg")

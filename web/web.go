@@ -116,7 +116,6 @@ var views = []view{
 	{"comparisons", "/comparisons", "Comparisons", (*Server).comparisonsPage},
 	{"comparison", "/comparisons/{key}", "", (*Server).comparisonPage},
 	{"networks", "/networks", "Networks", (*Server).networksPage},
-	{"network", "/networks/{key}", "", (*Server).networkPage},
 	{"audits", "/audits", "Audits", (*Server).auditsPage},
 	{"audit", "/audits/{key}", "", (*Server).auditPage},
 }

@@ -276,12 +276,9 @@ func filled(t testing.TB) (root string, r *trainee) {
 	}
 	for name, text := range map[string]string{
 		"runs/damaged/run.json": `{"format":"sotto-run/1","<b>":1}`,
-		"runs/net/network.json": `{"id":"n1","method":"dda","adjacency":"add-or-remove","delta":1e-5,"rounds":100,"share":1,"beta":0.5,"seconds":1,"rounds_per_second":100,"apart":0.1,
-			"owners":[{"name":"east <1>","declared_rows":10,"turns":100,"noise_multiplier":3,"epsilon":0.75,"test_score":0.9}],"unpaid":"A simulation."}`,
-		"runs/demo/network.json": `{"id":"n7","owners":[{"name":"east"}]}`, // who takes part: no rehearsal
-		"runs/cmp/compare.json":  `{"id":"c1","version":"test","plan":{}}`,
-		"runs/cmp/runs.jsonl":    "{}\n{}\n",
-		"runs/cmp/compare.svg":   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
+		"runs/cmp/compare.json": `{"id":"c1","version":"test","plan":{}}`,
+		"runs/cmp/runs.jsonl":   "{}\n{}\n",
+		"runs/cmp/compare.svg":  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>`,
 		"runs/cmp/cells.csv": "table,method,epsilon,delta,adjacency,runs,diverged,measure,score_mean,score_sd,score_median,objective_mean,objective_sd,objective_median,seconds_mean,seconds_sd,seconds_median,noise_multiplier,refused\n" +
 			"clinic,sgd,1,0.00001234567890123,add-or-remove,2,0,accuracy,0.9,0.01,0.9,0.3,0.1,0.3,1,0,1,3,\nclinic,amp,1,1e-05,add-or-remove,0,0,accuracy,,,,,,,,,,,no theorem\n",
 	} {
@@ -334,9 +331,7 @@ func TestPages(t *testing.T) {
 		{"/comparisons", 200, []string{">cmp<"}},
 		{"/comparisons/" + s.keyIn("cmp"), 200, []string{"2 trainings done", "90.00 ± 1.00 (90.00)", "refused: no theorem", "figure.svg", `class="l0 bar"`}},
 		{"/comparisons/" + s.keyIn("cmp") + "/figure.svg", 200, []string{"<svg"}},
-		{"/networks", 200, []string{">net<"}},
-		{"/networks/" + s.keyIn("net"), 200, []string{"100 rounds of", "east &lt;1&gt;", ">0.75<"}},
-		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`, "Simulations"}},
+		{"/networks", 200, []string{"Training n7", ">east</a>", `class="step">2</b> of 40`}},
 		{"/runs/" + s.keyIn("demo/east"), 200, []string{"part of n7/east", "2 batches were charged", "2</td><td>Gaussian(σ=100)"}},
 		{"/runs/" + s.keyIn("demo/east") + "/report", 404, []string{"an owner's run directory has no report"}},
 		{"/runs/" + s.keyIn("tuned"), 200, []string{`<span class="meta">search</span>`, "The best of a secret, random number of trainings, 2 on average", "drawn from short, long", "finished, done after 1 step"}},
@@ -606,7 +601,7 @@ func TestLive(t *testing.T) {
 	next("news")
 }
 
-// Where owners add up masked sums, every page with an ε says against whom it is; that of a run or a simulation has both.
+// Where owners add up masked sums, every page with an ε says against whom it is; that of a run has both.
 func TestAgainst(t *testing.T) {
 	root := t.TempDir()
 	like, dir := fit(t, root, "first"), filepath.Join(root, "runs", "sums")
@@ -631,21 +626,15 @@ func TestAgainst(t *testing.T) {
 	if _, err := l.Reserve(t.Context(), ledger.Reservation{Dataset: "clinic", Unit: "record", Adjacency: privacy.AddRemove, Run: info.ID, Epsilon: 1, Delta: 1e-5, Plan: plan, Shares: info.Shares()}); err != nil {
 		t.Fatal(err)
 	}
-	network := filepath.Join(root, "runs", "net", NetworkFile)
-	if err := errors.Join(os.Mkdir(filepath.Dir(network), 0o755), os.WriteFile(network, []byte(`{"id":"n1","method":"auto","adjacency":"add-or-remove","delta":1e-5,"rounds":75,"seconds":1,
-		"owners":[{"name":"east","declared_rows":10,"turns":75,"noise_multiplier":3,"epsilon":0.75}],"sum":{"colluders":2,"retries":3,"epsilon":0.75,"epsilon_alone":1.625},"test":{"rows":9,"accuracy":0.9},"unpaid":"A simulation."}`), 0o644)); err != nil {
-		t.Fatal(err)
-	}
 	s := open(t, root).enter()
 	const hub, all = "against the hub and any 2 other owners", "against all other owners together, or if masks were broken"
 	alone := chart.NumberUp(*info.Shares().Alone, 4)
 	for path, want := range map[string][]string{
-		"/":                           {`<span class="meta">ε ` + hub + "</span><div", `<span class="meta">ε ` + hub + "</span></td>"}, // the run, and the budget
-		"/runs?q=sums":                {`<span class="meta">ε ` + hub + "</span>"},
-		"/datasets":                   {`<span class="meta">ε ` + hub + "</span>"},
-		"/runs/" + s.keyIn("sums"):    {`<span class="meta">ε ` + hub + "</span>", "</b>, " + hub + ", while masks hold. At the same δ, " + all + ", ε = " + alone + ".</p>", "The same <code>sotto node</code> command"},
-		"/networks/" + s.keyIn("net"): {"ε = 0.75 " + hub + ", while masks hold, and ε = 1.625 " + all + ", at δ = 0.00001", "75 steps of", "of the model of all owners"},
-		"/runs/" + s.keyIn("first"):   {"for each record of <b>clinic</b>.</p>"},
+		"/":                         {`<span class="meta">ε ` + hub + "</span><div", `<span class="meta">ε ` + hub + "</span></td>"}, // the run, and the budget
+		"/runs?q=sums":              {`<span class="meta">ε ` + hub + "</span>"},
+		"/datasets":                 {`<span class="meta">ε ` + hub + "</span>"},
+		"/runs/" + s.keyIn("sums"):  {`<span class="meta">ε ` + hub + "</span>", "</b>, " + hub + ", while masks hold. At the same δ, " + all + ", ε = " + alone + ".</p>", "The same <code>sotto node</code> command"},
+		"/runs/" + s.keyIn("first"): {"for each record of <b>clinic</b>.</p>"},
 	} {
 		status, text := s.get(path)
 		for _, w := range want {
@@ -656,9 +645,6 @@ func TestAgainst(t *testing.T) {
 		if path == "/runs/"+s.keyIn("sums") && strings.Contains(text, "fit --resume") {
 			t.Error("sotto fit does not resume an owner's run")
 		}
-	}
-	if _, text := s.get("/networks/" + s.keyIn("net")); strings.Contains(text, "against all others,") || strings.Contains(text, "disagreement") {
-		t.Errorf("the page of the simulation: %s", text)
 	}
 }
 

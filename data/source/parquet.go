@@ -29,9 +29,9 @@ import (
 
 const (
 	parquetMagic = "PAR1"
-	parquetBatch = 2048 // rows of a piece
-	parquetRead  = 256  // values of a column that are read at once
-	parquetBytes = 64 << 10
+	parquetBatch = 2048    // rows of a piece
+	parquetCells = 1 << 19 // and at most its cells, of a table with many columns
+	parquetRead  = 256     // values of a column that are read at once
 )
 
 var parquetFormat = data.Format{
@@ -86,8 +86,8 @@ func openParquet(ctx context.Context, path string) (p *parquetFile, err error) {
 		return nil, p.damaged(err)
 	}
 	p.chunks = chunks
-	if p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
-		parquet.ReadBufferSize(parquetBytes)); err != nil {
+	p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
 		return nil, p.damaged(err)
 	}
 	return p, nil
@@ -232,6 +232,7 @@ type parquetRows struct {
 	read    int   // of columns: those that the schema reads
 	err     error // after the last piece
 	sum     *fileSum
+	spare   pageBuffers
 }
 
 // A parquetColumn reads one column, row group by row group.
@@ -246,7 +247,6 @@ type parquetColumn struct {
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
-	buf    []parquet.Value
 	// In place of values, from at to end, what is still to come of a page without a missing number: the numbers
 	// themselves, or their places in a dictionary of them.
 	direct  encoding.Values
@@ -283,8 +283,7 @@ func openParquetRows(ctx context.Context, in *data.Input) (q *parquetRows, err e
 	q = &parquetRows{parquetFile: p, workers: in.Workers(), group: -1, read: read}
 	for k, i := range columns {
 		f := fields[i]
-		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional(),
-			buf: make([]parquet.Value, parquetRead)}
+		c := parquetColumn{name: names[i], index: f.Index(), text: parquetText(f), null: f.Optional()}
 		if k < read && !types[i].read() {
 			odd = append(odd, refusedColumn{c.name, types[i]})
 			continue
@@ -570,7 +569,7 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 		for i := range q.columns {
 			c := &q.columns[i]
 			c.closeAll()
-			c.plain = newPlainPages(q.ctx, q.f, &q.chunks[q.group][c.index], c.null, q.left)
+			c.plain = newPlainPages(q.ctx, q.f, &q.chunks[q.group][c.index], c.null, q.left, &q.spare)
 			c.pages = chunks[c.index].(*parquet.FileColumnChunk).PagesFrom(c.plain)
 		}
 	}
@@ -582,14 +581,15 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 		}
 		p = newTypedPiece(q.name, names, q.read)
 	}
-	n := int(min(q.left, parquetBatch))
+	n := int(min(q.left, parquetBatch, int64(max(1, parquetCells/max(1, len(q.columns))))))
 	errs := make([]error, len(q.columns))
 	var next atomic.Int32
 	var all sync.WaitGroup
 	for range min(q.workers, len(q.columns)) {
 		all.Go(func() {
+			buf := make([]parquet.Value, parquetRead)
 			for i := int(next.Add(1)) - 1; i < len(q.columns); i = int(next.Add(1)) - 1 {
-				errs[i] = q.column(i, &p.cells[i], n)
+				errs[i] = q.column(i, &p.cells[i], n, buf)
 			}
 		})
 	}
@@ -602,8 +602,8 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 	return p, nil
 }
 
-// column reads the next n values of column i of the row group, up to one that cannot be read.
-func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
+// column reads the next n values of column i of the row group, through buf, up to one that cannot be read.
+func (q *parquetRows) column(i int, cells *typedCells, n int, buf []parquet.Value) (err error) {
 	defer q.guard(&err)
 	c := &q.columns[i]
 	cells.clear()
@@ -625,14 +625,14 @@ func (q *parquetRows) column(i int, cells *typedCells, n int) (err error) {
 			}
 			continue
 		}
-		k, err := c.values.ReadValues(c.buf[:min(len(c.buf), n-len(cells.kind))])
+		k, err := c.values.ReadValues(buf[:min(len(buf), n-len(cells.kind))])
 		if err != nil && err != io.EOF {
 			return q.damaged(err)
 		}
 		if k == 0 {
 			c.release()
 		}
-		c.add(cells, c.buf[:k])
+		c.add(cells, buf[:k])
 	}
 	return nil
 }
@@ -716,5 +716,6 @@ func (q *parquetRows) Close() error {
 	for i := range q.columns {
 		q.columns[i].closeAll()
 	}
+	q.spare.close()
 	return q.parquetFile.Close()
 }

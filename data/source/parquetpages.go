@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -111,48 +112,89 @@ func (p *plainFooter) ReadAt(b []byte, off int64) (n int, err error) {
 // ask for any amount of memory. Where its own decompression needs more memory than the page has in the end, as that of
 // LZ4 does, it goes on with the bytes of another page (https://github.com/parquet-go/parquet-go/issues/608).
 type plainPages struct {
-	ctx          context.Context
-	file         io.ReaderAt
-	codec        format.CompressionCodec
-	optional     bool
-	rows         int64 // that are still to come
-	at, left     int64 // where the next page begins in the file, and how many bytes the chunk has from there
-	from         int64 // where out begins for the library
-	out          []byte
-	header, page []byte
-	plain        bytes.Buffer
-	zstd         *zstd.Decoder
+	ctx         context.Context
+	file        io.ReaderAt
+	codec       format.CompressionCodec
+	optional    bool
+	rows        int64 // that are still to come
+	at, left    int64 // where the next page begins in the file, and how many bytes the chunk has from there
+	from        int64 // where out begins for the library
+	out         []byte
+	spare       *pageBuffers
+	*pageBuffer // of out; nil where the library has read all of it
+}
+
+// A pageBuffer is what it takes to make one page. The library copies pages, so buffers serve all columns in turn: a
+// column that keeps its own needs 64 kB, and three pages.
+type pageBuffer struct {
+	header, page, made []byte
+	plain              bytes.Buffer
+	zstd               *zstd.Decoder
+}
+
+// pageBuffers are those that no column uses.
+type pageBuffers struct {
+	mu   sync.Mutex
+	free []*pageBuffer
+}
+
+func (s *pageBuffers) take() *pageBuffer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.free)
+	if n == 0 {
+		return new(pageBuffer)
+	}
+	b := s.free[n-1]
+	s.free = s.free[:n-1]
+	return b
+}
+
+func (s *pageBuffers) give(b *pageBuffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, b)
+}
+
+func (s *pageBuffers) close() {
+	for _, b := range s.free {
+		if b.zstd != nil {
+			b.zstd.Close()
+		}
+	}
 }
 
 // newPlainPages reads the pages up to as many values as the group has rows, of a column that is not nested.
 func newPlainPages(ctx context.Context, file io.ReaderAt, chunk *format.ColumnMetaData, optional bool,
-	rows int64) *plainPages {
+	rows int64, spare *pageBuffers) *plainPages {
 	at := chunk.DataPageOffset
 	if chunk.DictionaryPageOffset != 0 {
 		at = chunk.DictionaryPageOffset
 	}
 	return &plainPages{ctx: ctx, file: file, codec: chunk.Codec, optional: optional, rows: rows, at: at,
-		left: chunk.TotalCompressedSize, from: at}
+		left: chunk.TotalCompressedSize, from: at, spare: spare}
 }
 
-// ReadAt reads forwards; a page that has been read is gone.
+// ReadAt reads forwards; a page that has been read is gone. It stops at the end of a page, without an error as a Read
+// may: the library reads through a buffered section, which asks again.
 func (p *plainPages) ReadAt(b []byte, off int64) (n int, err error) {
-	for n < len(b) {
-		i := off + int64(n) - p.from
-		switch {
-		case i < 0:
-			return n, errPage
-		case i < int64(len(p.out)):
-			n += copy(b[n:], p.out[i:])
-		case p.rows == 0:
-			return n, io.EOF
-		default:
-			p.from += int64(len(p.out))
-			if err := p.next(); err != nil {
-				p.out = nil
-				return n, err
-			}
+	if off < p.from {
+		return 0, errPage
+	}
+	for off-p.from >= int64(len(p.out)) {
+		if p.rows == 0 {
+			return 0, io.EOF
 		}
+		p.from += int64(len(p.out))
+		if err := p.next(); err != nil {
+			p.close()
+			return 0, err
+		}
+	}
+	n = copy(b, p.out[off-p.from:])
+	if off+int64(n)-p.from == int64(len(p.out)) {
+		p.from += int64(len(p.out))
+		p.close()
 	}
 	return n, nil
 }
@@ -161,6 +203,9 @@ func (p *plainPages) ReadAt(b []byte, off int64) (n int, err error) {
 func (p *plainPages) next() error {
 	if err := p.ctx.Err(); err != nil {
 		return err
+	}
+	if p.pageBuffer == nil {
+		p.pageBuffer = p.spare.take()
 	}
 	h, n, err := p.readHeader(p.at, p.left)
 	if err != nil {
@@ -187,7 +232,8 @@ func (p *plainPages) next() error {
 	h.CompressedPageSize, h.CRC = int32(len(levels)+len(plain)), 0
 	h.UncompressedPageSize = h.CompressedPageSize
 	head, err := thrift.Marshal(new(thrift.CompactProtocol), h)
-	p.out = append(append(append(p.out[:0], head...), levels...), plain...)
+	p.made = append(append(append(p.made[:0], head...), levels...), plain...)
+	p.out = p.made
 	return err
 }
 
@@ -448,9 +494,11 @@ func (p *plainPages) decompress(b []byte, size int) (_ []byte, err error) {
 	return p.plain.Bytes(), nil
 }
 
+// close gives the buffer back.
 func (p *plainPages) close() {
-	if p.zstd != nil {
-		p.zstd.Close()
+	if p.out = nil; p.pageBuffer != nil {
+		p.spare.give(p.pageBuffer)
+		p.pageBuffer = nil
 	}
 }
 

@@ -1,13 +1,13 @@
 """Time epochs of private training by Sotto, and by PyTorch and Opacus, alternating, on tables of the same shape.
 
-    go build -o bench ./internal/bench
+    (cd tools/bench && go build -o ../../bench .)
     pip install torch opacus && taskset -c 0 python docs/measurements/epochs.py ./bench [PART [ROUNDS]]
 
 PART is one of adult, mnist, mlp, cnn, workers (two cores by the clock: without taskset), or all of one core. Each round runs
 all peers in one process and Sotto's benchmark in another. Prints the median over the rounds of each, and the ratio of Sotto
 to each peer. An epoch is of as many steps as the table has batches of 256: Poisson batches, of PyTorch without privacy
 batches of shuffled rows. All take rows out of one tensor, so no peer pays for a data loader. Tables are random and without
-zeros. All times are of the processor on one core, and by the clock on two. Sotto's are of internal/bench: the best of its
+zeros. All times are of the processor on one core, and by the clock on two. Sotto's are of tools/bench: the best of its
 rounds.
 """
 
@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 BATCH = 256
-# part: rows, of which each epoch takes a share; columns; classes; the key of internal/bench
+# part: rows, of which each epoch takes a share; columns; classes; the key of tools/bench
 PARTS = {
     "adult": (32_561, 1, 106, 2, "adult_epoch_ms"),
     "mnist": (60_000, 1, 784, 10, "mnist_softmax_epoch_ms"),

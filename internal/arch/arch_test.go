@@ -177,7 +177,7 @@ var table = map[string][]string{
 	"page/disclosure":  {"schema", "privacy", "privacy/account", "record", "run/runlog", "ledger", "page", "internal/chart", "internal/readfile", "internal/text"},
 
 	// The dashboard reads files, and starts nothing but a verification.
-	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "page/description", "study/compare", "gossip/party", "gossip/simulate", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
+	"web": {"internal/redact", "privacy", "privacy/account", "run", "run/runlog", "ledger", "record", "page", "page/description", "study/compare", "gossip/party", "study/audit", "internal/chart", "internal/readfile", "internal/text"},
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/runlog", "access", "internal/chart", "internal/readfile", "internal/text"}),
@@ -204,9 +204,6 @@ var table = map[string][]string{
 	"cmd/sotto": {"cli"},
 	"cli":       join(public, []string{"gossip/netplan", "internal/redact", "postgres", "s3", "access", "data", "model", "method", "oracle/replay", "run", "run/job", "run/runlog", "ledger", "record", "page", "page/description", "page/disclosure", "run/describe", "study/compare", "gossip/agreement", "gossip/party", "gossip/demo", "gossip/pool", "gossip/simulate", "study/audit", "run/shards", "study/tune", "web", "gossip", "gossip/transport", "internal/chart", "internal/onnx", "internal/newfile", "internal/parent", "plan", "run/doctor", "run/size", "paper", "paper/p0", "paper/p1", "paper/p2", "paper/p3", "paper/p4", "internal/readfile", "internal/text"}),
 
-	// The benchmark measures whatever there is.
-	"internal/bench": join(public, []string{"data", "internal/readfile", "model", "method", "run", "run/runlog"}),
-
 	// Helpers of tests: see helpers.
 	"data/datatest":      {"data"},
 	"schema/schematest":  {},
@@ -229,7 +226,7 @@ var table = map[string][]string{
 var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
 
 // dataReaders are the only packages that may import data themselves.
-var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run/job", "run/score", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli", "internal/bench"}
+var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run/job", "run/score", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli"}
 
 // assembles says which files may use what of oracle/private gives access to rows: an oracle is assembled in one place, and
 // sums before noise are for shards, which seal them, and for audits.
@@ -239,7 +236,7 @@ var assembles = map[string][]string{
 	"NewLocal": {"study/audit/audit.go", "study/audit/crafted.go", "run/shards/worker.go"},
 }
 
-// audits says which file may use package study/audit, whose canaries and planted faults nothing that trains for use may reach;
+// audits says which file may use package study/audit, whose canaries nothing that trains for use may reach;
 // of it, the dashboard reads results.
 var (
 	audits       = "cli/audit.go"
@@ -268,8 +265,8 @@ var crypto = map[string][]string{
 	"crypto/tls":       {"gossip/transport", "run/shards"},                                                          // the way to the hub; of a worker to its coordinator
 	"crypto/x509":      {"gossip/transport", "run/shards"},                                                          // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
-	"crypto/aes":       {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
-	"crypto/cipher":    {"data", "privacy/noise", "internal/bench", "oracle/remote", "gossip/mask"},
+	"crypto/aes":       {"data", "privacy/noise", "oracle/remote", "gossip/mask"}, // hashes of raw rows (ADR 44); what shards and their coordinator seal (R22); masks of a sum
+	"crypto/cipher":    {"data", "privacy/noise", "oracle/remote", "gossip/mask"},
 	"crypto/ecdh":      {"gossip/mask"}, // the secrets of two owners
 	"crypto/hkdf":      {"gossip/mask"},
 }
@@ -277,11 +274,10 @@ var crypto = map[string][]string{
 // weakRandom says who may use math/rand and what of it, by package or file; nil
 // means all of it.
 var weakRandom = map[string][]string{
-	"data/synth":     nil, // synthetic tables hold no person's record
-	"data/synth.go":  nil,
-	"internal/bench": nil,                       // its tables too
-	"privacy/noise":  {"ChaCha8", "NewChaCha8"}, // a cryptographic generator that lives in math/rand/v2
-	"gossip":         {"ChaCha8"},               // public schedules
+	"data/synth":    nil, // synthetic tables hold no person's record
+	"data/synth.go": nil,
+	"privacy/noise": {"ChaCha8", "NewChaCha8"}, // a cryptographic generator that lives in math/rand/v2
+	"gossip":        {"ChaCha8"},               // public schedules
 }
 
 // opens says which files may open or read a file through package os, and why it is

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,23 @@ func TestModulesOfAConsumer(t *testing.T) {
 			if strings.Contains(m, word) {
 				t.Errorf("package run needs %s", m)
 			}
+		}
+	}
+}
+
+// TestTools: what lies in modules of its own below tools follows the packages that it measures, and has the versions of
+// the modules that they have.
+func TestTools(t *testing.T) {
+	tools, err := filepath.Glob("../../tools/*/go.mod")
+	if err != nil || len(tools) == 0 {
+		t.Fatalf("found no tools: %v", err)
+	}
+	for _, mod := range tools {
+		c := exec.Command("go", "vet", ".")
+		c.Dir = filepath.Dir(mod)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false -mod=readonly")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v; if versions changed, run go mod tidy there\n%s", c.Dir, err, out)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (q Queries) Rows(c Constants, p Phase) (float64, error) {
 		rows = math.Max(square(SampleError(1, q.Clip, each)/gradient),
 			square(SampleError(1, q.HessClip, each)/hessian)) / part
 	default:
-		return 0, errors.New("batch: found Poisson samples; P4 has no analysis of them. Allowed is adjacency replace-one, or all rows in every step")
+		return 0, errors.New("batch: found Poisson samples; P4 has no analysis of them; choose adjacency replace-one, or all rows in every step")
 	}
 	if q.Off {
 		return 0, errors.New("without noise there is nothing to count rows for")

@@ -25,7 +25,7 @@ import pyarrow
 
 from . import _domain, _labels, _types, errors
 from ._command import Rows, _error, _start, command
-from ._estimators import LABEL, SottoClassifier, SottoRegressor, _json, _options, _plain, finished
+from ._estimators import _HELD_OUT, _HOLDOUT, LABEL, SottoClassifier, SottoRegressor, _json, _options, _plain, finished
 from .preprocessing import warn_of_fitted_steps
 
 _ABOUT_SHARDS = re.compile(r"waiting for the workers of |warning: shard \d+ of \d+")
@@ -323,13 +323,7 @@ def _label(self: Any, like: np.dtype[Any] | None) -> tuple[dict[str, Any] | None
         options = _options("model_options", self.model_options)
         if self.schema is not None:
             return None, None, options
-        if self.target_range is None:
-            raise ValueError("target_range: must be said, or schema=FILE: the range that occurs is not private")
-        try:
-            low, high = map(float, self.target_range)
-        except (TypeError, ValueError):
-            raise ValueError(f"target_range: found {self.target_range!r}; give a pair of numbers (low, high)") from None
-        return {"min": low, "max": high}, None, options
+        return self._range(), None, options
     assert isinstance(self, SottoClassifier)
     if self.schema is not None:
         self._set_classes(*self._classes_of_schema(np.dtype(object) if like is None else like))
@@ -403,6 +397,8 @@ def documented(estimator: type, summary: str, frame: str, slots: str, examples: 
     text = str(estimator.__doc__)
     _, _, text = text.partition("\n")
     text, _, _ = text.partition("    Examples\n    --------\n")
+    for part in (_HOLDOUT, _HELD_OUT):  # a worker divides no rows
+        text = text.replace(part, "")
     more = f"""    features : sequence of str, optional
         The columns to train on; by default those of ``domain``, or of the frame without label and unit with a schema file.
     label : str, optional

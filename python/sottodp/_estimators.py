@@ -128,6 +128,7 @@ class _Sotto(BaseEstimator):
     random_state: int | RandomState | None
     accept_delta: bool
     accept_dropped: bool
+    holdout: float | None = None  # workers' rows are not divided
     disclosure: Mapping[str, Any] | None
     void: bool
     guarantee_: Guarantee
@@ -204,6 +205,8 @@ class _Sotto(BaseEstimator):
         for name in ("accept_delta", "accept_dropped"):
             if getattr(self, name):
                 spec[name] = True
+        if self.holdout is not None:
+            spec["holdout"] = _number("holdout", self.holdout)
         if self.lab:
             spec["lab"] = True
             if self.random_state is not None:
@@ -311,6 +314,8 @@ class _Sotto(BaseEstimator):
             assumptions=(*done["assumptions"], _OWN_STEPS), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
             lifetime="" if done.get("lab") else self._lifetime(schema["dataset"], new),
         )
+        if done.get("holdout"):
+            self.holdout, self.holdout_ = done["holdout"]["share"], self._named(done["result"]["private"])
         for text in done.get("warnings", ()) if new and not done.get("lab") else ():
             warnings.warn(text, PrivacyWarning, stacklevel=4)
         self._names = names
@@ -756,6 +761,13 @@ def _up(x: float) -> str:
     return f"{math.ceil(x / unit - 1e-9) * unit:.4g}"
 
 
+def _number(name: str, value: Any) -> float:
+    """A parameter that is a number, also one of NumPy."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name}: found {value!r}; give a number")
+    return float(value)
+
+
 def _seed(random_state: int | RandomState) -> int:
     if isinstance(random_state, RandomState):  # as in scikit-learn
         return int(random_state.randint(2**31))
@@ -833,7 +845,7 @@ _PARAMETERS = """
     coef_, intercept_ : ndarray or float
         Of a linear model: the margin is that of an encoded row, brought to its norm, with coef_, plus intercept_.
         `effects` has them in the columns' own units.
-    coef_names_ : ndarray of str
+{after}    coef_names_ : ndarray of str
         The features of an encoded row: columns, their levels and bumps, and at the end "(intercept)", which is 1 before
         the row is brought to its norm.
     n_features_in_, feature_names_in_
@@ -901,7 +913,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         hats: int | None = None, label: str | None = None, classes: Sequence[Any] | None = None, rows: int | None = None, dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
-        class_weight: Mapping[Any, float] | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
+        class_weight: Mapping[Any, float] | None = None, holdout: float | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
     ) -> None:
         self._keep(locals())
 
@@ -1125,6 +1137,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
 
 class SottoRegressor(_Scored, RegressorMixin, _Sotto):
     target_range: tuple[float, float] | None
+    target_scale: float | None = None
 
     _says_label = "target_range"
 
@@ -1136,7 +1149,7 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
-        disclosure: Mapping[str, Any] | None = None, void: bool = False,
+        target_scale: float | None = None, holdout: float | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
     ) -> None:
         self._keep(locals())
 
@@ -1145,6 +1158,18 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
 
     def _set_label(self, label: Mapping[str, Any]) -> None:
         self.target_range = (label["bounds"]["min"], label["bounds"]["max"])
+        self.target_scale = label.get("scale")
+
+    def _range(self, otherwise: str = "") -> dict[str, Any]:
+        """What a schema says of the target."""
+        if self.target_range is None:
+            raise ValueError(f"target_range: must be said, or schema=FILE: the range that occurs is not private{otherwise}")
+        try:
+            low, high = map(float, self.target_range)
+        except (TypeError, ValueError):
+            raise ValueError(f"target_range: found {self.target_range!r}; give a pair of numbers (low, high)") from None
+        scale = {} if self.target_scale is None else {"scale": _number("target_scale", self.target_scale)}
+        return {"min": low, "max": high, **scale}
 
     def _codes(self, y: Any) -> NDArray[np.float64]:
         try:
@@ -1193,18 +1218,12 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         if self.schema is not None:
             self._fit(X, y, None, options, named)
             return self
-        if self.target_range is not None:
-            try:
-                low, high = map(float, self.target_range)
-            except (TypeError, ValueError):
-                raise ValueError(f"target_range: found {self.target_range!r}; give a pair of numbers (low, high)") from None
-        elif self.lab:
+        if self.target_range is None and self.lab:
             low, high = float(np.min(y)), float(np.max(y))
-            if low == high:
-                low, high = low - 1, high + 1
+            label = {"min": low - 1, "max": high + 1} if low == high else {"min": low, "max": high}
         else:
-            raise ValueError("target_range: must be said, or schema=FILE: the range that occurs is not private; lab=True takes it from y")
-        self._fit(X, y, {"min": low, "max": high}, options, named)
+            label = self._range("; lab=True takes it from y")
+        self._fit(X, y, label, options, named)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -1306,15 +1325,28 @@ _REGRESSOR_EXAMPLES = """>>> import numpy as np
     >>> bool(low < high)
     True"""
 
+_HOLDOUT = """holdout : float, optional
+        The share of the rows that is not trained on, but scored with noise, at no further cost: at most 0.5. The figures are
+        ``holdout_``, as `evaluate_private` returns them.
+    """
+
+_HELD_OUT = """    holdout_ : dict
+        With ``holdout``: the private scores of the rows that were held out.
+"""
+
 SottoClassifier.__doc__ = "A differentially private classifier.\n" + _PARAMETERS.format(
     models='"logistic" (default for two classes), "softmax" (for more), or another one of the page Models.',
     label="classes : sequence, optional\n        All classes that a label may have, public, in any order. ``classes_`` has them sorted and in the type of y, as in all of scikit-learn.",
-    more="class_weight : dict, optional\n        Public weights of classes in the loss, as ``{label: 5}``, 1 where there is none; they cost nothing.\n    ",
+    more="class_weight : dict, optional\n        Public weights of classes in the loss, as ``{label: 5}``, 1 where there is none; they cost nothing.\n    " + _HOLDOUT,
+    after=_HELD_OUT,
     examples=_CLASSIFIER_EXAMPLES,
 )
 SottoRegressor.__doc__ = "A differentially private regression.\n" + _PARAMETERS.format(
     models='"linear" (default), or another one of the page Models.',
     label="target_range : (low, high), optional\n        Public bounds of the target, in its own units. Targets beyond are clamped.",
-    more="",
+    more="""target_scale : float, optional
+        About the standard deviation of the target, known without the rows; it helps where target_range is wide.
+    """ + _HOLDOUT,
+    after=_HELD_OUT,
     examples=_REGRESSOR_EXAMPLES,
 )

@@ -251,7 +251,7 @@ class SottoRegressor(_Dask, _estimators.SottoRegressor):
         hats: int | None = None, target_range: tuple[float, float] | None = None, rows: int | None = None, dataset: str | None = None,
         row_scaling: Literal["scale", "project"] = "scale", ledger: _types.Path | None = None, run_dir: _types.Path | None = None,
         lab: bool = False, random_state: int | RandomState | None = None, accept_delta: bool = False, accept_dropped: bool = False,
-        disclosure: Mapping[str, Any] | None = None, void: bool = False,
+        target_scale: float | None = None, disclosure: Mapping[str, Any] | None = None, void: bool = False,
     ) -> None:
         self._keep(locals())
 

@@ -62,7 +62,6 @@ type Result struct {
 	Scale   *[2]float64 `json:"noise_between,omitempty"` // times what is charged, with the same confidence
 	Tests   []Test      `json:"tests,omitempty"`
 
-	Fault  Fault    `json:"planted,omitempty"`
 	Alarms []string `json:"alarms,omitempty"` // at Level, over all tests together
 }
 
@@ -97,13 +96,24 @@ type Options struct {
 	Canaries int
 	Streams  noise.Streams // of the noise, the samples and the audit's own coins
 	Workers  int
-	Fault    Fault // planted; on synthetic tables only
 
 	runs  int  // of crafted canaries; 0: enough
 	quick bool // looks for alarms, not for a bound
 
-	deed method.Method                                   // runs instead of the job's method: a planted fault
-	wrap func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle; for tests
+	// Of tests, which plant a fault to see that it is found.
+	fault fault
+	deed  method.Method                                   // runs instead of the job's method
+	wrap  func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle
+}
+
+// A fault is what a test changes of a run. Nothing that trains for use can reach it.
+type fault struct {
+	draw  func(*canaries, *private.Draw) // changes what is drawn
+	train func(context.Context, run.Trainer, *canaries, *listener) (steps int, err error)
+	twice bool // a canary counts twice
+	parts bool // a canary is in both parts of a holdout
+	share bool // one of the owners who add up masked sums adds no share of noise
+	rerun bool // what owners gave up and make again has the same noise
 }
 
 // One audits a job in one run, on a table with as many rows as Rows returns.
@@ -159,7 +169,6 @@ func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Re
 	if alarm(curve(atPoint{r.Epsilon, r.Delta})) {
 		r.alarm("canaries, any mechanism")
 	}
-	r.Fault = opt.Fault
 	return r, nil
 }
 
@@ -217,11 +226,11 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 			return nil, 0, err
 		}
 		defer rows.Close()
-		summer := &canaries{Summer: rows, set: set, fault: opt.Fault}
+		summer := &canaries{Summer: rows, set: set, fault: opt.fault}
 		t.Table, t.Summer = data.Empty(job.Schema), summer
 		together(&t, summer, l)
-		if opt.Fault != "" {
-			steps, err := trainWith(ctx, t, summer, l)
+		if opt.fault.train != nil {
+			steps, err := opt.fault.train(ctx, t, summer, l)
 			return nil, steps, err
 		}
 	}

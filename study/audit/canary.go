@@ -8,6 +8,7 @@ import (
 	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run"
 )
 
 // canaries are synthetic records numbered after the rows of a Summer: the same sampler draws them, and
@@ -17,8 +18,7 @@ type canaries struct {
 	set       *canarySet
 	blank     int      // records after them that have no gradient
 	drawing   *drawing // of synthetic tables: what was drawn; nil: is not kept
-	fault     Fault
-	key       *noise.Key // of all samples of a run, where that is the fault
+	fault     fault
 	sampling  noise.Source
 	own       []int32 // of the sample
 	drawn     []int
@@ -34,7 +34,9 @@ func (c *canaries) Rows() int { return c.Summer.Rows() + len(c.set.In) + c.blank
 // Draw implements private.Summer.
 func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 	var all bool
-	c.fault.draw(c, &d)
+	if c.fault.draw != nil {
+		c.fault.draw(c, &d)
+	}
 	if c.drawing != nil {
 		c.drawing.note(&d)
 	}
@@ -48,7 +50,7 @@ func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
 	for _, i := range c.own {
 		c.drawn = append(c.drawn, int(i))
 	}
-	if c.fault == FaultTwice {
+	if c.fault.twice {
 		c.drawn = append(c.drawn, c.drawn...)
 	}
 	return c.Summer.Draw(ctx, d)
@@ -88,6 +90,18 @@ func (c *canaries) Take(dst []int64, from int) {
 	} else if c.drawing != nil {
 		c.kept = append(c.kept, dst...)
 	}
+}
+
+// train trains with the canaries, and returns the number of steps.
+func (c *canaries) train(ctx context.Context, t run.Trainer, l *listener) (int, error) {
+	if c.fault.train != nil {
+		return c.fault.train(ctx, t, c, l)
+	}
+	_, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
+		l.Oracle = o
+		return l
+	})
+	return last.T, err
 }
 
 // excess is how far a canary's gradient exceeds the clip bound, so that an audit detects a rule that does

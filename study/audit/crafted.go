@@ -170,6 +170,12 @@ type crafting struct {
 	stops     bool    // when the run ends depends on what it releases
 }
 
+// unmetered admits every charge: an audit's own releases, of a synthetic table.
+type unmetered struct{ adjacency privacy.Adjacency }
+
+func (m unmetered) Adjacency() privacy.Adjacency { return m.adjacency }
+func (unmetered) Charge(privacy.Event) error     { return nil }
+
 // Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with
 // all that a record may, in directions that no two of them share. It tests the noise and the samples, too.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
@@ -185,9 +191,9 @@ func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*
 	}
 	defer local.Close()
 	c := &crafting{job: job, opt: opt, layout: l, local: local, result: newResult(job, Crafted)}
-	c.parts = partsOf(job, l.canaries, opt.Fault)
+	c.parts = partsOf(job, l.canaries, opt.fault.parts)
 	c.hessians.of, c.choices.of = " of Hessians", " of choices"
-	c.result.Canaries, c.result.Fault = l.canaries, opt.Fault
+	c.result.Canaries = l.canaries
 	for number, runs := 0, 1; number < runs; number++ {
 		p, took, err := c.run(ctx, number)
 		if err != nil {
@@ -242,12 +248,12 @@ func (c *crafting) run(ctx context.Context, number int) (*probe, []bool, error) 
 			return nil, nil, err
 		}
 	}
-	p.sums = &canaries{Summer: c.local, set: set, blank: l.blank, drawing: &c.samples, fault: c.opt.Fault}
+	p.sums = &canaries{Summer: c.local, set: set, blank: l.blank, drawing: &c.samples, fault: c.opt.fault}
 	t := run.Trainer{Job: c.job, Table: data.Empty(c.job.Schema), Summer: p.sums, Workers: 1,
 		Meter: meter, Streams: streams, Journal: run.NopJournal{}}
 	hears := &listener{noisy: true, heard: p.hear, sums: p.sums, curved: p.curved, chose: p.chose}
 	together(&t, p.sums, hears)
-	steps, err := trainWith(ctx, t, p.sums, hears)
+	steps, err := p.sums.train(ctx, t, hears)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -383,18 +389,6 @@ func enough(claim account.Loss, p *probe, l layout) int {
 	}
 	work := float64(p.heard) * (2000 + 100*float64(p.facts.Dim) + 100*float64(l.canaries) + float64(l.blank))
 	return max(fewRuns, int(math.Min(odds/float64(l.canaries), mostWork/work)))
-}
-
-// tests are those of the samples.
-func (w *drawing) tests() []Test {
-	if w.varied || w.sampler == nil {
-		return nil
-	}
-	t := []Test{{"sample: independent of steps", audit.Share(w.both, w.ofBoth, w.rateOfBoth)}}
-	if w.of > 0 {
-		t = append(t, Test{"sample: size", audit.Share(w.drawn, w.of, w.rate)})
-	}
-	return t
 }
 
 // uniform is a number between 0 and 1.

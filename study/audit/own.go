@@ -60,7 +60,7 @@ func (s Setup) Audit(ctx context.Context, job *run.Job) (*Result, error) {
 	return r, blind(job, err)
 }
 
-// possible refuses a spec that no audit can test, and a fault that this one cannot have.
+// possible refuses a spec that no audit can test.
 func (s Setup) possible(job *run.Job) error {
 	if job.Spec.Privacy.Off {
 		return &run.InputError{Where: job.Spec.Place("privacy"),
@@ -69,24 +69,6 @@ func (s Setup) possible(job *run.Job) error {
 	if privacy.Contains[privacy.Allocated](job.Plan) {
 		return &run.InputError{Where: job.Spec.Place("method"),
 			Err: errors.New("sampling: found allocation, on which an audit knows no attack; choose poisson, fixed or all rows")}
-	}
-	if s.Fault == FaultSample && !privacy.Contains[privacy.PoissonSampled](job.Plan) &&
-		!privacy.Contains[privacy.FixedSampled](job.Plan) {
-		return &run.InputError{Where: job.Spec.Place("method"),
-			Err: fmt.Errorf("--plant: found %s for a run whose steps take all rows; use a run with samples, as by --set method.batch=100", s.Fault)}
-	}
-	if s.Fault == FaultParts && (job.Held == nil || job.Facts.Adjacency == privacy.ReplaceOne || s.Canaries > 0) {
-		return &run.InputError{Where: job.Spec.Place("holdout"),
-			Err: fmt.Errorf("--plant: found %s; use it for a run with a holdout under add-or-remove, without --canaries",
-				s.Fault)}
-	}
-	if sum := job.Sum; (s.Fault == FaultShare || s.Fault == FaultRerun) &&
-		(sum == nil || s.Fault == FaultRerun && sum.Retries == 0) {
-		return &run.InputError{Where: job.Spec.Place("network"),
-			Err: fmt.Errorf("--plant: found %s; use it for owners who add up masked sums, network.mode: sum, with network.retries of 1 or more for %s", s.Fault, FaultRerun)}
-	}
-	if s.Fault != "" && (s.OnData || s.Runs > 0) {
-		return &run.InputError{Err: errors.New("--plant: found it for an audit on the spec's own rows, or with --runs; use it in one with canaries on synthetic rows")}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type owners struct {
 	by      *listener
 	honest  int     // owners whose shares are in a total
 	retries int     // attempts that will still be given up
-	reused  []int64 // FaultRerun: the noise of an attempt that was given up
+	reused  []int64 // by a fault: the noise of an attempt that was given up
 }
 
 // together makes the trainer one of owners who add up masked sums, if its job is of such a network. c has the trainer's
@@ -32,7 +32,7 @@ func together(t *run.Trainer, c *canaries, l *listener) {
 	sum.Rows[0] = t.Job.Sum.Total()
 	job.Sum = &sum
 	o := &owners{rows: c, by: l, honest: len(sum.Names) - sum.Colluders, retries: sum.Retries}
-	if c.fault == FaultShare {
+	if c.fault.share {
 		o.honest--
 	}
 	t.Job, t.Pool = &job, o
@@ -62,7 +62,7 @@ func (o *owners) Sum(_ context.Context, _ [32]byte, n int, part func() ([]int64,
 		return total, nil
 	}
 	set := o.rows.set
-	if o.rows.fault == FaultRerun {
+	if o.rows.fault.rerun {
 		if o.reused == nil {
 			o.reused = make([]int64, n)
 			for j := range total {

@@ -43,9 +43,6 @@ func (r *Result) Facts() (facts [][2]string) {
 	}
 	add("Claim", "ε = %s at δ = %s, %v, for any %s%s", chart.Full(r.Epsilon), chart.Full(r.Delta), r.Adjacency,
 		text.Whom(r.Unit, r.UnitRows), against)
-	if r.Fault != "" {
-		add("Planted", "%s", Faults[r.Fault])
-	}
 	add("Found", "ε ≥ %.4g with %.4g %% confidence: %.0f %% of the claim, and %s", r.Bound, 100*(1-r.Failure),
 		100*r.Bound/r.Epsilon, found)
 	switch r.Attack {

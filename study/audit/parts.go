@@ -20,7 +20,7 @@ import (
 type parts struct {
 	job    *run.Job
 	marks  *data.Table // a row for each canary, by which they are divided
-	both   bool        // each canary is in both parts: replace-one, or a planted fault
+	both   bool        // each canary is in both parts: replace-one, or a fault
 	odds   []float64   // of each canary, by the scores of one run
 	signal float64     // the sum of squares of what a canary adds to them, in standard deviations
 
@@ -28,12 +28,13 @@ type parts struct {
 	crossed, clear []float64 // odds by the other part, in standard deviations: of canaries that took part, and of others
 }
 
-// partsOf returns the parts of a job's audit with that many canaries; nil for a run without a holdout.
-func partsOf(job *run.Job, canaries int, fault Fault) *parts {
+// partsOf returns the parts of a job's audit with that many canaries; nil for a run without a holdout. both puts each
+// canary in both parts, as it is under replace-one anyway.
+func partsOf(job *run.Job, canaries int, both bool) *parts {
 	if job.Held == nil {
 		return nil
 	}
-	p := &parts{job: job, both: fault == FaultParts || job.Facts.Adjacency == privacy.ReplaceOne,
+	p := &parts{job: job, both: both || job.Facts.Adjacency == privacy.ReplaceOne,
 		odds: make([]float64, canaries)}
 	b := &data.Block{N: canaries, Dim: 1}
 	for i := range canaries {

@@ -19,7 +19,7 @@ import (
 
 func sensed(t *testing.T, name string, m method.Method, tables int, fault Fault) *Sensitivities {
 	t.Helper()
-	s, err := sense(t.Context(), name, m, tables, Options{Streams: noise.SeededStreams(1), Fault: fault})
+	s, err := sense(t.Context(), name, m, tables, Options{Streams: noise.SeededStreams(1)}, fault)
 	if err != nil {
 		t.Fatal(err)
 	}

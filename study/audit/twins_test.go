@@ -48,7 +48,7 @@ var errTwins = errors.New("audit: enough sums")
 
 // sense runs a method, of that name in the registry, with each model that it supports on so many synthetic tables,
 // random and adversarial ones, and compares its exact sums with those of neighboring tables.
-func sense(ctx context.Context, name string, m method.Method, tables int, opt Options) (*Sensitivities, error) {
+func sense(ctx context.Context, name string, m method.Method, tables int, opt Options, fault Fault) (*Sensitivities, error) {
 	found := &Sensitivities{Method: name}
 	src, err := opt.Streams.Stream("sensitivity", 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 		}
 		found.Models = append(found.Models, model)
 		for number := range tables {
-			if err := found.run(ctx, job, number, src.Uint64(), opt.Fault); err != nil {
+			if err := found.run(ctx, job, number, src.Uint64(), fault); err != nil {
 				return nil, fmt.Errorf("method %s, model %s: %w", name, model, err)
 			}
 		}
@@ -73,7 +73,7 @@ func sense(ctx context.Context, name string, m method.Method, tables int, opt Op
 			return nil, err
 		}
 		for number := 0; images != nil && number < tables; number++ {
-			if err := found.run(ctx, images, number, src.Uint64(), opt.Fault); err != nil {
+			if err := found.run(ctx, images, number, src.Uint64(), fault); err != nil {
 				return nil, fmt.Errorf("method %s, model %s, images: %w", name, model, err)
 			}
 		}

@@ -2,9 +2,6 @@ package audit
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
@@ -17,8 +14,7 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// A Fault is one that an audit plants in a run, to show that it would be found. Faults are around the private oracle
-// and its Summer, in this package alone: nothing that trains for use can reach them.
+// A Fault is one that a test plants in a run, around the private oracle and its Summer. "" is none.
 type Fault string
 
 // The faults.
@@ -33,112 +29,27 @@ const (
 	FaultRerun   Fault = "rerun"   // what owners gave up and make again has the same noise
 )
 
-// Faults says what each fault is.
-var Faults = map[Fault]string{
-	FaultNoise:   "30 % less noise than is charged",
-	FaultClip:    "records count up to twice the clip norm",
-	FaultSample:  "all batches of a run have the same rows",
-	FaultDivisor: "means are divided by the size of the batch that was drawn",
-	FaultTwice:   "a record is in the table twice",
-	FaultParts:   "a record is trained on and held out",
-	FaultShare:   "an honest owner adds no share of noise",
-	FaultRerun:   "an attempt that the owners gave up is made again with the same noise",
-}
-
-// FaultNames lists them.
-func FaultNames() string {
-	var names []string
-	for f := range Faults {
-		names = append(names, string(f))
+// planted is the fault in the run.
+func (f Fault) planted() fault {
+	if f == "" {
+		return fault{}
 	}
-	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
-}
-
-// draw plants what a fault does to the sample.
-func (f Fault) draw(c *canaries, d *private.Draw) {
-	if f != FaultSample {
-		return
-	}
-	if c.key == nil {
-		key := d.Key
-		c.key = &key
-	}
-	d.Key = *c.key
-}
-
-// A drawing keeps what samples were drawn from a synthetic table.
-type drawing struct {
-	size    int // of the last sample
-	sampler sample.Sampler
-	total   int
-
-	rows, last       []int32
-	second           bool // the next sample is compared with the last one
-	drawn, of        int  // records of Poisson samples, of how many
-	both, ofBoth     int  // records that two samples in a row have in common, of how many
-	rate, rateOfBoth float64
-	varied           bool // the samplers differ
-	src              noise.Source
-}
-
-// note keeps a sample.
-func (w *drawing) note(d *private.Draw) {
-	d.Key.Reset(&w.src)
-	rows, all := d.Sampler.Draw(w.rows[:0], d.Total, &w.src)
-	if w.size = len(rows); all {
-		w.size = d.Total
-		return
-	}
-	w.varied = w.varied || w.sampler != nil && (w.sampler != d.Sampler || w.total != d.Total)
-	w.sampler, w.total = d.Sampler, d.Total
-	trials := d.Total
-	switch s := d.Sampler.(type) {
-	case sample.Poisson:
-		w.drawn, w.of, w.rate, w.rateOfBoth = w.drawn+len(rows), w.of+d.Total, s.Rate, s.Rate*s.Rate
-	case sample.Fixed:
-		trials, w.rateOfBoth = s.M, float64(s.M)/float64(s.N)
-	}
-	if w.second {
-		w.both += common(w.last, rows)
-		w.ofBoth += trials
-	}
-	w.second = !w.second
-	w.rows, w.last = w.last, rows
-}
-
-// common counts the numbers that are in both ascending lists.
-func common(a, b []int32) (n int) {
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			a = a[1:]
-		case a[0] > b[0]:
-			b = b[1:]
-		default:
-			n++
-			a, b = a[1:], b[1:]
+	p := fault{train: f.train, twice: f == FaultTwice, parts: f == FaultParts, share: f == FaultShare, rerun: f == FaultRerun}
+	if f == FaultSample {
+		first := map[*canaries]noise.Key{} // of each run
+		p.draw = func(c *canaries, d *private.Draw) {
+			if _, later := first[c]; !later {
+				first[c] = d.Key
+			}
+			d.Key = first[c]
 		}
 	}
-	return n
+	return p
 }
 
-// unmetered admits every charge: an audit's own releases, of a synthetic table.
-type unmetered struct{ adjacency privacy.Adjacency }
-
-func (m unmetered) Adjacency() privacy.Adjacency { return m.adjacency }
-func (unmetered) Charge(privacy.Event) error     { return nil }
-
-// trainWith trains with the canaries and their fault, and returns the number of steps. The trainer's meter is charged
-// what an honest run is.
-func trainWith(ctx context.Context, t run.Trainer, c *canaries, l *listener) (int, error) {
-	if c.fault == "" {
-		_, last, err := t.Train(ctx, func(o *private.Oracle) oracle.Oracle {
-			l.Oracle = o
-			return l
-		})
-		return last.T, err
-	}
-	f := &faulty{fault: c.fault, meter: t.Meter, part: t.Job.Part(), drawn: c.drawing}
+// train trains with the canaries and the fault. The trainer's meter is charged what an honest run is.
+func (kind Fault) train(ctx context.Context, t run.Trainer, c *canaries, l *listener) (int, error) {
+	f := &faulty{fault: kind, meter: t.Meter, part: t.Job.Part(), drawn: c.drawing}
 	if c.drawing == nil {
 		f.drawn = &drawing{}
 		c.drawing = f.drawn
@@ -339,12 +250,4 @@ func (b faultyBatch) Score(q oracle.Score, w []float64) ([]float64, error) {
 // Margins implements oracle.Batch.
 func (b faultyBatch) Margins(q oracle.Margins, at []float64) ([]float64, error) {
 	return b.Batch.Margins(b.f.changed(q).(oracle.Margins), at)
-}
-
-// ParseFault reads the name of a fault.
-func ParseFault(name string) (Fault, error) {
-	if _, ok := Faults[Fault(name)]; !ok {
-		return "", fmt.Errorf("found %q; choose %s", name, FaultNames())
-	}
-	return Fault(name), nil
 }

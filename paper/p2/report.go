@@ -29,7 +29,7 @@ sound one, with one page of HTML.
 
 It needs P2's tables in the folder --data: a9a/a9a.gz, a9a/a9a.t.gz and bank/BANK.dat.gz; --full also needs MNIST.
 --small takes one to two minutes; --full has P2's training rows, nine tenths, with four repetitions where P2 has fifty, and
-six networks, and takes an hour. To continue a stopped run, repeat the command.`,
+two networks, and takes half an hour to an hour of processor time. To continue a stopped run, repeat the command.`,
 	Example: `  sotto paper p2 --data datasets
   sotto paper p2 --data datasets --full --out p2-full`,
 	Small: "fewer splits and budgets", Full: "nine tenths of the rows, four times, and networks",

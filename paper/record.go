@@ -195,31 +195,36 @@ func Summary(records []*Record, of map[string]Publication, notes string) string 
 	listed(&b, records, func(c Claim) bool { return c.Holds }, func(c Claim) string { return c.Found })
 	b.WriteString("\n## Claims that are not tested\n\n| paper | claim | reason |\n|---|---|---|\n")
 	listed(&b, records, func(c Claim) bool { return c.NotTested }, func(c Claim) string { return c.Why })
-	b.WriteString("\n## Runs\n")
+	b.WriteString("\n## Runs\n\nThe checksums of the files that were read are in each `record.json`.\n")
 	for _, r := range records {
 		b.WriteString("\n" +
 			text.Wrap(fmt.Sprintf("**%s.** %s. Results of the paper beside ours: %d.", strings.ToUpper(r.Paper), r.Line(),
 				r.Printed), 100) + "\n")
-		if len(r.Data) > 0 {
-			b.WriteString("\n| file | SHA-256 |\n|---|---|\n")
-		}
-		for _, f := range r.Files() {
-			fmt.Fprintf(&b, "| %s | `%s` |\n", f, r.Data[f])
-		}
 	}
 	return b.String()
 }
 
 // listed writes a line for each claim of the papers of some kind. Claims that hold and are cells of the paper's tables
-// share a line.
+// share a line, and so do claims that follow one another with the same sentence and reason.
 func listed(b *strings.Builder, records []*Record, of func(Claim) bool, cells func(Claim) string) {
 	escape := strings.NewReplacer("|", "\\|", "\n", " ")
 	for _, r := range records {
 		name, printed := strings.ToUpper(r.Paper), 0
-		for _, c := range r.Claims.Paper().of(of) {
+		all := r.Claims.Paper().of(of)
+		for i, c := range all {
 			if c.Holds && strings.HasPrefix(c.Name, PrintedCell) {
 				printed++
 				continue
+			}
+			same := func(a, b Claim) bool { return a.From == b.From && a.Says == b.Says && a.Why == b.Why }
+			if i > 0 && same(all[i-1], c) {
+				continue
+			}
+			for _, d := range all[i+1:] {
+				if !same(c, d) {
+					break
+				}
+				c.Name, c.Found = c.Name+"`, `"+d.Name, c.Found+" / "+d.Found
 			}
 			row := cells(Claim{Found: escape.Replace(c.Found), Why: escape.Replace(c.Why)})
 			fmt.Fprintf(b, "| %s | %s: %s (`%s`) | %s |\n", name, c.From, escape.Replace(c.Says), escape.Replace(c.Name), row)

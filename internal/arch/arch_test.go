@@ -181,7 +181,7 @@ var table = map[string][]string{
 
 	// A reproduced paper, on what everybody may use. Its tables are synthetic.
 	"paper":    join(public, []string{"data", "schema", "model", "oracle/private", "run", "run/runlog", "access", "internal/chart", "internal/readfile", "internal/text"}),
-	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "privacy/account/claimed", "paper"}),
+	"paper/p0": join(public, []string{"data", "model", "method", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),
 	"paper/p1": join(public, []string{"method", "internal/chart", "paper"}),
 	"paper/p2": join(public, []string{"data", "method", "run", "run/job", "study/compare", "internal/chart", "privacy/account/claimed", "paper"}),
 	"paper/p3": join(public, []string{"data", "method", "gossip", "internal/chart", "internal/kern", "privacy/account/claimed", "paper"}),

@@ -14,10 +14,9 @@ import (
 // wgc is a model whose losses bound its gradients with P0's own constants (Appendix D), for networks of
 // dense layers and cross-entropy:
 //
-//	‖∂f‖ ≤ √(8f) · √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias]))
+//	‖∂f‖ ≤ √(8f) · ‖x‖ · √Π, Π = Σ_i Π_{j≠i} ‖W_j‖²
 //
-// A_l bounds a layer's output from its input's: A_0 = ‖x‖, A_l = ‖W_l‖·A_{l−1} + ‖b_l‖. Without biases, which P0
-// does not have, this is the pair of Algorithm 3 and §6.2: β₁ = 8‖x‖²Π, Π = Σ_i Π_{j≠i} ‖W_j‖², and β₂ = 0.
+// This is the pair of Algorithm 3 and §6.2, for layers without biases: β₁ = 8‖x‖²Π and β₂ = 0.
 // Appendix D ends with min(1, 2f) instead of 2f, which is no pair. Of the squared loss of one layer the pair is
 // (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
 type wgc struct {
@@ -29,22 +28,19 @@ type wgc struct {
 
 	mu    sync.Mutex
 	w     []float64 // of the last layers
-	dense []norms
+	dense []float64 // their norms
 }
-
-// norms are of a dense layer: those of its weights and its biases; without biases the last is negative.
-type norms struct{ weights, bias float64 }
 
 type wgcPass struct {
 	model.Pass
 	m     *wgc
 	view  data.View
-	dense []norms
+	dense []float64
 }
 
 func newWGC(m model.Model, kind string) *wgc {
 	linear := m.Outputs() == 1
-	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear || kind == vcPublic, power: kind == vcPower,
+	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear, power: kind == vcPower,
 		least: kind == vcLeast}
 }
 
@@ -54,7 +50,7 @@ func (m *wgc) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
 }
 
 // layers computes what does not depend on the row, once for each w.
-func (m *wgc) layers(w []float64) []norms {
+func (m *wgc) layers(w []float64) []float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if slices.Equal(m.w, w) {
@@ -65,16 +61,11 @@ func (m *wgc) layers(w []float64) []norms {
 		if s.Kind != "dense" {
 			continue // relu and tanh make nothing longer
 		}
-		l := norms{bias: -1}
+		norm := model.SpectralBound
 		if m.power {
-			l.weights = powerNorm(s.W, s.In, s.Out)
-		} else {
-			l.weights = model.SpectralBound(s.W, s.In, s.Out)
+			norm = powerNorm
 		}
-		if s.B != nil {
-			l.bias = paper.Norm(s.B)
-		}
-		m.dense = append(m.dense, l)
+		m.dense = append(m.dense, norm(s.W, s.In, s.Out))
 	}
 	return m.dense
 }
@@ -129,14 +120,12 @@ func (p wgcPass) GradBound(dst []float64) {
 // g is β-Lipschitz. So ℓ∘g is (2β², 0)-WGC: ‖∂f‖ ≤ β·√(2f).
 func composed(beta, f float64) float64 { return beta * math.Sqrt(2*f) }
 
-// sizeOf is √(Σ_l (Π_{j>l} ‖W_j‖)²·(A_{l−1}² + [bias])), A_0 = x.
-func sizeOf(dense []norms, x float64) float64 {
+// sizeOf is x·√Π.
+func sizeOf(dense []float64, x float64) float64 {
 	sum := 0.0 // of the layers so far, times the norms of those after them
-	for _, l := range dense {
-		sum = sum*l.weights*l.weights + x*x
-		if x *= l.weights; l.bias >= 0 {
-			sum, x = sum+1, x+l.bias
-		}
+	for _, norm := range dense {
+		sum = sum*norm*norm + x*x
+		x *= norm
 	}
 	return math.Sqrt(sum)
 }

@@ -33,12 +33,11 @@ type Size struct {
 	Theorem  Grid      // of the experiment on Theorem 4.5
 }
 
-// Full is the experiment of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with the
-// paper's batches and noise.
+// Full has the rows and epochs of the paper. Small takes less than a minute: a tenth of the rows and few epochs, with
+// the paper's batches and noise.
 var (
-	Full = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 0.1, 1, 10},
-		[]float64{1e-7, 1e-5, 1e-3}, 200,
-		Grid{[]int{4000, 8000, 16000, 32000}, []int{16, 64, 256, 1024}, []float64{1, 2, 4, 8}, 5}}
+	Full = Size{"full", 60_000, 10_000, 0, []float64{2e-3, 5e-3, 1e-2}, []float64{0.01, 1, 10},
+		[]float64{1e-7, 1e-3}, 300, Grid{[]int{4000, 8000, 16000}, []int{16, 64, 256, 1024}, []float64{1, 2, 4}, 5}}
 	Small = Size{"small", 6_000, 2_000, 3, []float64{1e-2}, []float64{0.01, 10}, []float64{1e-7, 1e-3}, 100,
 		Grid{[]int{4000, 8000}, []int{16, 64}, []float64{1, 2}, 2}}
 )
@@ -60,9 +59,8 @@ const (
 	vcOld = "VC, P0's constants"
 
 	// Of the ladder, with P0's constants otherwise.
-	vcLeast  = "VC, min(1, 2f) of Appendix D"
-	vcPublic = "VC, a public bound on norms"
-	vcPower  = "VC, norms by one step of power iteration"
+	vcLeast = "VC, min(1, 2f) of Appendix D"
+	vcPower = "VC, norms by one step of power iteration"
 )
 
 // compared are the clip norms of Figures 2 and 3 on MNIST; of other tables all of Figure 1 are.
@@ -87,7 +85,7 @@ func Last(v []float64) float64 { return v[len(v)-1] }
 // run does the job.
 func (j job) run(ctx context.Context, size Size) (*Curve, error) {
 	t, c := j.t, j.curve
-	p, err := t.problem(c.Model, c.Setting)
+	p, err := t.problem(c.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +173,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder from the rows and the network of earlier builds to
-// those of P0; with pixels in [0, 1] of the linear model, too.
-func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups int, err error) {
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder, for which small is MNIST with pixels in [0, 1].
+func jobs(size Size, tasks []*task, small *task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {
 			list = append(list, job{t, c, groups})
@@ -213,27 +210,20 @@ func jobs(size Size, tasks []*task, ladder map[string]*task) (list []job, groups
 			return nil, 0, err
 		}
 		for _, name := range []string{linear, network} {
-			for _, kind := range []string{gc, vc, vcOld} {
+			for _, kind := range []string{gc, vcOld} {
 				add(t, Curve{Table: t.name, Model: name, Kind: kind, Clip: fifth, Noise: sigma, Epsilon: b.Epsilon, Delta: b.Delta},
 					t.rates)
 			}
 		}
 	}
 	for _, clip := range compared {
-		for _, setting := range []string{before, started, bare, pixels} {
+		for _, name := range models {
 			for _, kind := range []string{gc, vcOld} {
-				add(ladder[setting], Curve{Table: t.name, Model: network, Kind: kind, Setting: setting, Clip: clip, Noise: sigma},
-					t.rates)
-				if setting == pixels {
-					add(ladder[setting], Curve{Table: t.name, Model: linear, Kind: kind, Setting: setting, Clip: clip, Noise: sigma},
-						t.rates)
-				}
+				add(small, Curve{Table: t.name, Model: name, Kind: kind, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
 			}
+			add(t, Curve{Table: t.name, Model: name, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
 		}
-		for _, kind := range []string{vcPublic, vcPower, vcLeast} {
-			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
-		}
-		add(t, Curve{Table: t.name, Model: linear, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
+		add(t, Curve{Table: t.name, Model: network, Kind: vcPower, Clip: clip, Noise: sigma}, t.rates)
 	}
 	return list, groups, nil
 }

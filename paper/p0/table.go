@@ -38,11 +38,10 @@ columns:
   - {name: digit, type: label, classes: ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]}
 `
 
-// How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; the same, each
-// brought to that norm; with pixels in [0, 1] and a norm of 9 or so.
+// How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; with pixels in
+// [0, 1] and a norm of 9 or so.
 var (
 	standard = fmt.Sprintf(mnistSchema, "row_norm: 79\nrow_scaling: project", "center: 33, scale: 79")
-	forced   = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: scale", "center: 33, scale: 79")
 	unit     = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: project", "center: 0, scale: 255")
 )
 
@@ -150,26 +149,17 @@ const (
 	network = "MLP" // 128 hidden units
 )
 
-// The settings of the ladder that have other rows or another network than P0's.
-const (
-	before  = "rows of norm 28, He's start, biases"
-	started = "PyTorch's start"
-	bare    = "no biases"
-	pixels  = "pixels in [0, 1]"
-)
+// pixels is the setting of the ladder with other rows.
+const pixels = "pixels in [0, 1]"
 
 // problem is the task's rows under a model: P0's network has no biases and starts as PyTorch's layers.
-func (t *task) problem(name, setting string) (*paper.Problem, error) {
+func (t *task) problem(name string) (*paper.Problem, error) {
 	kind, opt := "softmax", model.Options{Dim: t.train.Dim, Classes: t.train.Classes, NormBound: t.train.NormBound}
 	switch {
 	case t.train.Classes == 0:
 		kind = "linear"
 	case name == network:
-		net := model.MLP{Layers: []string{"128 relu"}, BiasFree: setting != before && setting != started, Start: "pytorch"}
-		if setting == before {
-			net.Start = "he"
-		}
-		kind, opt.Config = "mlp", net
+		kind, opt.Config = "mlp", model.MLP{Layers: []string{"128 relu"}, BiasFree: true, Start: "pytorch"}
 	}
 	m, err := model.New(kind, opt)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
@@ -85,11 +86,15 @@ func (x *experiment) noises(ctx context.Context) ([]Noise, error) {
 		if err != nil {
 			return j, err
 		}
+		start, err := strconv.ParseFloat(x.size.start[j.Epsilon][0], 64)
+		if err != nil {
+			return j, err
+		}
 		batch := int(rate * float64(p.Table.Rows()))
 		obj := method.Objective{Reg: reg.L2{Lambda: lambda}}
 		m, err := method.BLSGD{Steps: x.size.Steps,
 			Gradient: method.Gradient{Batch: batch, Clip: 3, Noise: 2 * iters / j.Epsilon}, Armijo: 0.5 / float64(batch),
-			Rate: 0.3, Shrink: 0.8, MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
+			Rate: start, Shrink: 0.8, MaxBacktracks: tries, Fall: 1, Search: 1, Growth: "adaptive", NoisyNorm: true}.
 			Configure(p.Public, obj,
 				method.Terms{Budget: privacy.Budget{Epsilon: j.Epsilon, Delta: delta, Adjacency: privacy.AddRemove},
 					Accountant: account.Best{}})

@@ -1,11 +1,10 @@
-// Package p2 reproduces the experiments of P2, Chen and Lee, Stochastic Adaptive Line
-// Search for Differentially Private Optimization, 2020, for its linear models: Figures 1 to
-// 4 on Adult and Bank, its claims as inequalities, and its account beside the sound one. Each method is there with P2's
-// hyperparameters (§5.4) and with Sotto's defaults.
+// Package p2 reproduces the experiments of P2, Chen and Lee, Stochastic Adaptive Line Search for Differentially Private
+// Optimization, 2020, for its linear models: Figures 1 to 4 on Adult and Bank with its hyperparameters (§5.4), its
+// claims as inequalities, and its account beside the sound one.
 //
 // It is a comparison (package study/compare) like any other: the methods of package method under Sotto's accountants,
-// at P2's δ and with its regularizer and folds. Both tables are public ones, whose rows need no protection. The full
-// size has P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
+// at P2's δ and with its regularizer. Both tables are public ones, whose rows need no protection. The full size has
+// P2's networks on MNIST, too. The IPUMS tables, FMNIST and CIFAR-10 are not here.
 package p2
 
 import (
@@ -24,27 +23,25 @@ import (
 	"github.com/sottodp/sotto/study/compare"
 )
 
-// A Size says how much of the experiment to run.
+// A Size says how much of the experiment to run. Each seed holds out other rows.
 type Size struct {
 	Name    string
 	Epsilon []float64 // of Figures 3 and 4
-	Hyper   []float64 // of Figure 1: a small one and a larger one
+	Hyper   []float64 // of Figure 1, some of these
 	Steps   int       // at most, of trainings with P2's budget for an iteration, which end before where all of ε is spent
-	Folds   int       // of the cross-validation; 0: Split
-	Split   float64   // share to train on, for each seed
-	Seeds   int       // of the lines as published on P2's tables, and of Figure 1
-	Beside  int       // of Sotto's defaults, and of the other tables
-	Tables  int       // how many of datasets
+	Split   float64   // share to train on
+	Seeds   int
 	Neural  Neural
+	start   map[float64][2]string // η₀ of DP-BLSGD and of DP-BLGD by ε, as chosen
 }
 
-// Full is the experiment of the paper: 10 folds, 5 times. Small is for a minute.
+// Full has P2's training rows, nine tenths, and fewer repetitions: P2 has 10 folds, 5 times. Small is for a minute.
 var (
-	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}, Hyper: []float64{0.05, 0.2}, Steps: 2300,
-		Folds: 10, Seeds: 5, Beside: 1, Tables: 4,
-		Neural: Neural{Networks: []Network{wide, deep, images}, Epsilon: 2, Steps: 2000, Every: 100, Scored: 10000}}
-	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.4}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,
-		Seeds: 2, Beside: 1, Tables: 2}
+	Full = Size{Name: "full", Epsilon: []float64{0.05, 0.2, 0.8}, Hyper: []float64{0.05, 0.2}, Steps: 4000, Split: 0.9,
+		Seeds:  4,
+		Neural: Neural{Networks: []Network{wide, images}, Epsilon: 2, Steps: 300, Every: 30, Scored: 5000, Seeds: 3}}
+	Small = Size{Name: "small", Epsilon: []float64{0.05, 0.2}, Hyper: []float64{0.05, 0.2}, Steps: 100, Split: 0.5,
+		Seeds: 2}
 )
 
 // The constants of P2 §5.4. What it calls per-iteration budget is ε/100.
@@ -55,14 +52,8 @@ const (
 	iters  = 50
 )
 
-//go:embed adult.yaml
-var adultSchema string
-
 //go:embed a9a.yaml
 var a9aSchema string
-
-//go:embed bank.yaml
-var bankSchema string
 
 //go:embed bankdat.yaml
 var bankdatSchema string
@@ -74,12 +65,10 @@ type dataset struct {
 	rows         int
 }
 
-// The tables of P2, and the same people and calls in an encoding from the raw columns.
+// The tables of P2.
 var datasets = []dataset{
 	{"a9a", a9aSchema, []string{"a9a/a9a.gz", "a9a/a9a.t.gz"}, 48842},
 	{"bank-dat", bankdatSchema, []string{"bank/BANK.dat.gz"}, 45211},
-	{"adult", adultSchema, []string{"adult/adult.data.gz", "adult/adult.test.gz"}, 48842},
-	{"bank", bankSchema, []string{"bank/bank-full.csv.gz"}, 45211},
 }
 
 // An experiment holds what all comparisons share.
@@ -127,11 +116,7 @@ type part struct {
 	tables    []job.TableSpec
 	variants  []variant
 	epsilon   []string
-	seeds     int
-	last      bool   // the model is the last iterate, as in P2; otherwise Sotto's default, an average
-	figure1   string // the dataset whose cells are of Figure 1: trained on nine tenths of the rows, once for each seed
-
-	plan *compare.Plan
+	last      bool // the model is the last iterate, as in P2; otherwise Sotto's default, an average
 }
 
 // plan makes a comparison.
@@ -139,11 +124,7 @@ func (x *experiment) plan(q part) (*compare.Plan, error) {
 	o := compare.Options{
 		Flags: []run.Override{set("privacy.delta", number(delta)),
 			set("privacy.adjacency", cmp.Or(q.adjacency, privacy.AddRemove).String()), set("privacy.epsilon", "1")},
-		Varied: job.Comparison{Epsilon: q.epsilon, Seeds: q.seeds, Folds: x.size.Folds, Split: x.size.Split,
-			Tables: q.tables},
-	}
-	if q.figure1 != "" && x.size.Folds > 0 {
-		o.Varied.Folds, o.Varied.Split = 0, x.size.share()
+		Varied: job.Comparison{Epsilon: q.epsilon, Seeds: x.size.Seeds, Split: x.size.Split, Tables: q.tables},
 	}
 	if q.last {
 		o.Flags = append(o.Flags, set("output", "last"))
@@ -190,17 +171,9 @@ func words(values []float64) []string {
 	return out
 }
 
-// share is the share of the rows that are trained on.
-func (s Size) share() float64 {
-	if s.Folds > 0 {
-		return float64(s.Folds-1) / float64(s.Folds)
-	}
-	return s.Split
-}
-
 // batch is P2's sampling ratio as a batch of the rows that are trained on.
 func (s Size) batch(d dataset, q float64) string {
-	return strconv.Itoa(int(q * s.share() * float64(d.rows)))
+	return strconv.Itoa(int(q * s.Split * float64(d.rows)))
 }
 
 // An access counts what a training asks of the rows, in passes over all of them.

@@ -5,7 +5,6 @@
 package p2
 
 import (
-	"cmp"
 	"context"
 	"html/template"
 	"math"
@@ -27,7 +26,7 @@ import (
 // run trains nothing again, and those of the paper's claims hold that hold by far.
 func TestSmall(t *testing.T) {
 	t.Parallel()
-	all := len(lines(true)) + len(lines(false))
+	all := len(lines())
 	l := paper.Lab{Data: needs.Data(t), Dir: filepath.Join(t.TempDir(), "out"), Version: "test"}
 	r := papertest.Run(t, Experiment, l, []string{"tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "index.html"},
 		map[string]int{"figure2.csv": 5, "figure3.csv": 2 * all * len(Small.Epsilon), "figure4.csv": 2 * all * len(Small.Epsilon)})
@@ -98,39 +97,33 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestAsWritten: P2's α is α/|B| of the test that compares means, with all rows where the batch is 0.
-func TestAsWritten(t *testing.T) {
-	d := dataset{rows: 1000}
-	for _, c := range []struct{ batch, armijo, want string }{{"200", "0.5", "0.0025"}, {"0", "0.9", "0.001"}} {
-		f := asWritten(d, 0.9, []string{"batch", c.batch, "armijo", c.armijo})
-		if want := []string{"batch", c.batch, "armijo", c.want, "rate", startRates[0]}; !slices.Equal(f, want) {
+// TestWritten: P2's α is α/|B| of the test that compares means, with all rows where the batch is 0, and an iteration has a
+// hundredth of ε.
+func TestWritten(t *testing.T) {
+	d, size := dataset{rows: 1000}, Size{Steps: 10, Split: 0.9, start: map[float64][2]string{0.2: {"0.1", "1"}, 0.05: {"3", "3"}}}
+	for _, c := range []struct{ batch, armijo, want, start, steps string }{{"90", "0.45", "0.005", "0.1", "10"},
+		{"45", "0.45", "0.01", "0.1", "40"}, {"0", "0.9", "0.001", "1", "10"}} {
+		f := size.written(d, []string{"batch", c.batch, "armijo", c.armijo}, 0.2)
+		want := []string{"batch", c.batch, "armijo", c.want, "rate", c.start, "noise_multiplier", "500", "steps", c.steps}
+		if !slices.Equal(f, want) {
 			t.Errorf("found %q, want %q", f, want)
 		}
 	}
 }
 
-// TestHyper: each value of a panel stands there with P2's test and with Sotto's, α with each η₀, and each until ε is
-// spent or after the same number of iterations.
-func TestHyper(t *testing.T) {
-	labels := map[string]bool{}
-	for _, v := range Full.hyper(datasets[0], 0.2, true) {
-		want := map[string]string{"879": "57500", "2197": "9200"}[v.fields[1]] // an iteration costs (q/0.1)² as much
-		if labels[v.label] || v.fields[slices.Index(v.fields, "steps")+1] != cmp.Or(want, "2300") {
-			t.Errorf("%q twice, or its fields are %q", v.label, v.fields)
+// TestLabels: each value of a panel stands there with P2's test, and α and the budgets with Sotto's, once each.
+func TestLabels(t *testing.T) {
+	labels := map[string]bool{blsgd: true, blsgdAC: true}
+	for _, v := range Full.hyper(0.2) {
+		if labels[v.label] {
+			t.Errorf("%q twice", v.label)
 		}
 		labels[v.label] = true
 	}
 	for _, p := range Full.panels() {
 		for _, v := range p.values {
-			for _, want := range []string{p.label(v), p.label(v) + repaired} {
-				if !labels[want] {
-					t.Errorf("found no %q", want)
-				}
-			}
-			for _, r := range startRates {
-				if p.field == "armijo" && !labels[startLabel(p.label(v), r)] {
-					t.Errorf("found no %q", startLabel(p.label(v), r))
-				}
+			if !labels[p.label(v)] || p.means && !labels[p.label(v)+perBatch] {
+				t.Errorf("found no %q", p.label(v))
 			}
 		}
 	}
@@ -183,7 +176,7 @@ func TestAccounts(t *testing.T) {
 func TestNeural(t *testing.T) {
 	t.Parallel()
 	x := &experiment{Lab: &paper.Lab{Data: needs.Data(t), Dir: t.TempDir(), Jobs: 1, Version: "test"}}
-	n := Neural{Networks: []Network{{"tiny", "mlp", []string{"8 relu"}}, {"small", "cnn", []string{"conv 1 8x8 stride 4 relu", "4 relu"}}}, Epsilon: 2, Steps: 20, Every: 10, Scored: 500}
+	n := Neural{Networks: []Network{{"tiny", "mlp", []string{"8 relu"}}, {"small", "cnn", []string{"conv 1 8x8 stride 4 relu", "4 relu"}}}, Epsilon: 2, Steps: 20, Every: 10, Scored: 500, Seeds: 2}
 	r, err := x.neural(context.Background(), n)
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +202,9 @@ func TestNeural(t *testing.T) {
 	for _, c := range claims {
 		t.Log(c.Name, c.Found)
 	}
-	r.printed(func(from, quantity string, printed, published, defaults any, why string) {
-		if p, ok := printed.(float64); ok && math.Abs(published.(float64)/p-1) > 1e-12 {
-			t.Errorf("%s: %v, not %v", quantity, published, printed)
+	r.printed(func(from, quantity string, printed, ours any, why string) {
+		if p, ok := printed.(float64); ok && math.Abs(ours.(float64)/p-1) > 1e-12 {
+			t.Errorf("%s: %v, not %v", quantity, ours, printed)
 		}
 	})
 }

@@ -89,9 +89,9 @@ def run(sotto, directory, rows):
 def draw(path, figures):
     """Write the picture: processor time and memory over rows, both axes logarithmic, a line for each job."""
     sizes = sorted({rows for rows, *_ in figures})
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 330" font-family="sans-serif" font-size="12" role="img">',
-           "<title>Processor time and memory over rows</title>"]
-    for panel, (title, column, low, high) in enumerate((("processor time, seconds", 2, -2, 4), ("anonymous memory, MB", 4, 0, 5))):
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 790 330" font-family="sans-serif" font-size="12" role="img">',
+           '<title>Processor time and memory over rows</title><rect width="790" height="330" fill="#fff"/>']
+    for panel, (title, column, low, high) in enumerate((("processor time, seconds", 2, -2, 4), ("anonymous memory, MB", 4, 0, 4))):
         left, width, top, height = 60 + 370 * panel, 280, 40, 220
         first, last = math.log10(sizes[0]), max(math.log10(sizes[-1]), math.log10(sizes[0]) + 1)
         x = lambda rows: left + width * (math.log10(rows) - first) / (last - first)

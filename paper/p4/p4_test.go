@@ -46,10 +46,11 @@ func TestSmall(t *testing.T) {
 }
 
 // TestPrinted: a cell holds where all five runs end and the paper prints a time, or where one does not and the paper
-// prints ×. The reason of another has the experiments beside it, and does not repeat the result.
+// prints ×. The reason of another has the experiments beside it, and does not repeat the result. Runs that are broken off
+// before all of their steps say nothing of the print.
 func TestPrinted(t *testing.T) {
 	cell := func(table string, epsilon float64, converged int) Cell {
-		return Cell{Table: table, Of: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: epsilon, Method: "OPT-LS", Most: 300, Runs: 5, Converged: converged}
+		return Cell{Table: table, Of: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: epsilon, Method: "OPT-LS", Most: 150, Runs: 5, Converged: converged}
 	}
 	for _, c := range []struct {
 		epsilon   float64 // the paper prints × at 0.2 and a time at 1
@@ -66,16 +67,19 @@ func TestPrinted(t *testing.T) {
 		if len(list) != 1 || list[0].Verdict() != c.verdict || !strings.Contains(list[0].Why, c.why) {
 			t.Errorf("%v: found %+v", c, list)
 		}
-		// Losses stand beside the claim, and a run that is broken off says so.
-		if v := list[0]; strings.Contains(v.Says, "loss") || !strings.Contains(v.Found, "(the paper: 0.") ||
-			strings.Contains(v.Found, "runs stop at 200 of T = 300") != (c.converged < 5) {
+		if v := list[0]; strings.Contains(v.Says, "loss") || !strings.Contains(v.Found, "(the paper: 0.") { // losses stand beside
 			t.Errorf("%v: found %+v", c, v)
+		}
+		list = nil
+		found{cell(sampled, c.epsilon, c.converged)}.printedClaims(&list, 100)
+		if list[0].NotTested != (c.converged < 5) || list[0].NotTested && !strings.Contains(list[0].Why, "runs stop at 100 of T = 150") {
+			t.Errorf("%v, broken off: %+v", c, list[0])
 		}
 	}
 }
 
 // TestFactors: a general sentence holds where the mean of the logarithms of ratios is above 0 by two standard errors,
-// one cell against it or not; a single cell decides nothing.
+// one cell against it or not, and fails where it is below by as much; a single cell decides nothing.
 func TestFactors(t *testing.T) {
 	cells := func(ratios ...float64) (f found) {
 		for i, r := range ratios {
@@ -90,16 +94,23 @@ func TestFactors(t *testing.T) {
 		}
 		return f
 	}
+	const holds, fails, neither = "holds", "fails", "not tested"
 	for _, c := range []struct {
 		ratios []float64
-		above  bool
-	}{{[]float64{0.5, 0.4, 0.45}, false}, {[]float64{2, 3, 2, 0.9, 4}, true}, {[]float64{2, 0.4, 1.2}, false}, {[]float64{3}, false}, {nil, false}} {
+		want   string
+	}{{[]float64{0.5, 0.4, 0.45}, fails}, {[]float64{2, 3, 2, 0.9, 4}, holds}, {[]float64{2, 0.4, 1.2}, neither},
+		{[]float64{3}, neither}, {nil, neither}} {
 		v := cells(c.ratios...).beside("OPT", "TR", bounds[0], real, every)
-		if v.ofSteps.above() != c.above || len(v.ofSteps) != len(c.ratios) {
-			t.Errorf("%v: %s, above: %v", c.ratios, v.ofSteps, v.ofSteps.above())
+		var list paper.Claims
+		v.ofSteps.shown(&list, "§1", "fewer", "is fewer", "found", "It is slow.")
+		got := fails
+		if list[0].NotTested {
+			got = neither
+		} else if list[0].Holds {
+			got = holds
 		}
-		if why := v.ofSteps.because("It is slow."); !c.above && strings.Contains(why, "Not shown") == (c.ratios != nil && c.ratios[0] < 1) {
-			t.Errorf("%v: the reason is %q", c.ratios, why)
+		if got != c.want || len(v.ofSteps) != len(c.ratios) || (got == fails) != (list[0].Why == "It is slow.") {
+			t.Errorf("%v: %s, %s: %+v", c.ratios, v.ofSteps, got, list[0])
 		}
 		for i, x := range v.ofPer { // six times as long for a step
 			if math.Abs(x-math.Log(6)) > 1e-9 {

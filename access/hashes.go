@@ -29,15 +29,39 @@ func (h *hashes) sketch() twins.Sketch {
 	rows := slices.Clone(h.rows)
 	slices.Sort(rows)
 	s := twins.Of(rows)
-	divisor := 0
-	for i := 0; i < len(s.Times) && divisor != 1; i++ {
-		divisor = gcd(divisor, int(s.Times[i]))
-	}
+	divisor := commonDivisor(s.Times)
 	for i := range s.Times {
 		s.Times[i] /= uint32(max(divisor, 1))
 	}
 	h.all = &s
 	return s
+}
+
+// least is sketch().Least(n). Of many rows it looks at the lowest hashes alone, which are uniform: a table of which
+// some rows have counts without a common divisor has none, and nothing is divided.
+func (h *hashes) least(n int) twins.Sketch {
+	if h.away == nil && h.all == nil && len(h.rows) > 64*n {
+		var low []uint64
+		limit := math.MaxUint64 / uint64(len(h.rows)) * uint64(4*n)
+		for _, r := range h.rows {
+			if r <= limit {
+				low = append(low, r)
+			}
+		}
+		slices.Sort(low)
+		if s := twins.Of(low); len(s.Rows) > n && commonDivisor(s.Times) == 1 {
+			return s.Least(n)
+		}
+	}
+	return h.sketch().Least(n)
+}
+
+// commonDivisor is the greatest one of some counts; 0 of none.
+func commonDivisor(counts []uint32) (divisor int) {
+	for i := 0; i < len(counts) && divisor != 1; i++ {
+		divisor = gcd(divisor, int(counts[i]))
+	}
+	return divisor
 }
 
 func gcd(a, b int) int {
@@ -77,7 +101,7 @@ const (
 func (h *hashes) appendTo(dst []byte) []byte {
 	end, n, s := len(dst)+sentSize, uint64(unknown), twins.Sketch{}
 	if h != nil {
-		n, s = uint64(h.n), h.sketch().Least(sentRows)
+		n, s = uint64(h.n), h.least(sentRows)
 	}
 	dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, n), s.Last)
 	for i, r := range s.Rows {

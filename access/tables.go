@@ -371,7 +371,7 @@ func (t *tables) remember(digest [sha256.Size]byte, by [2]*hashes, mark [sha256.
 		}
 		for i, h := range by {
 			if k.by[i] == nil && h != nil {
-				k.by[i] = sketchOf(h.sketch())
+				k.by[i] = sketchOf(h.least(sketchSize))
 			}
 		}
 		t.all = append(slices.DeleteFunc(t.all, func(old *known) bool { return old.path == path }), k)

@@ -244,3 +244,31 @@ func TestFirstPacksAtOnce(t *testing.T) {
 }
 
 var budget = privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}
+
+// TestLeast: the least rows of a large table are those of its sketch, with one row many times, all rows twice, few distinct ones, or none of
+// that.
+func TestLeast(t *testing.T) {
+	const n = 16
+	rnd := rand.New(rand.NewPCG(46, 4))
+	for _, rows := range []int{0, 1, 64 * n, 64*n + 1, 5000, 40_000} {
+		for _, kind := range []string{"distinct", "twice", "one often", "few", "some twice"} {
+			var list []uint64
+			for i := range rows {
+				r := rnd.Uint64()
+				switch {
+				case kind == "one often" && i%2 == 1:
+					r = 1
+				case kind == "few":
+					r = (r%5 + 1) << 60
+				case kind == "some twice" && i%3 == 0, kind == "twice":
+					list = append(list, r)
+				}
+				list = append(list, r)
+			}
+			short, whole := (&hashes{rows: list, n: len(list)}).least(n), (&hashes{rows: list, n: len(list)}).sketch().Least(n)
+			if !slices.Equal(short.Rows, whole.Rows) || !slices.Equal(short.Times, whole.Times) || short.Last != whole.Last {
+				t.Errorf("%d rows, %s: %v, want %v", rows, kind, short, whole)
+			}
+		}
+	}
+}

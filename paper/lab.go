@@ -133,6 +133,18 @@ func MeanOf[R any](runs []R, of func(R) float64) (m Mean) {
 	return m
 }
 
+// MeanError is the mean of values with its standard error; NaN of none, and the error of one.
+func MeanError(list []float64) (value, se float64) {
+	m, n := MeanOf(list, func(x float64) float64 { return x }), float64(len(list))
+	switch len(list) {
+	case 0:
+		return math.NaN(), math.NaN()
+	case 1:
+		return m.Value, math.NaN()
+	}
+	return m.Value, m.SD / math.Sqrt(n)
+}
+
 // Methods begin at 0, some experiments elsewhere. From is an oracle whose 0 is a point W0; it counts Hessians.
 type From struct {
 	oracle.Oracle

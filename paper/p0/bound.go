@@ -21,8 +21,7 @@ import (
 // (2L, 0) of Lemma 3.2 with one L = R² for all rows, with which the bound is R·√(2f).
 type wgc struct {
 	model.Staged
-	linear bool // squared loss
-	public bool // R in place of ‖x‖
+	linear bool // squared loss, and R in place of ‖x‖
 	least  bool // min(1, 2f) instead of 2f
 	power  bool // norms by one step of power iteration, which bounds nothing (S-0c)
 
@@ -39,9 +38,7 @@ type wgcPass struct {
 }
 
 func newWGC(m model.Model, kind string) *wgc {
-	linear := m.Outputs() == 1
-	return &wgc{Staged: m.(model.Staged), linear: linear, public: linear, power: kind == vcPower,
-		least: kind == vcLeast}
+	return &wgc{Staged: m.(model.Staged), linear: m.Outputs() == 1, power: kind == vcPower, least: kind == vcLeast}
 }
 
 // Eval makes the bound of the losses that the model computes.
@@ -101,7 +98,7 @@ func (p wgcPass) GradBound(dst []float64) {
 	p.Loss(dst)
 	for i, f := range dst {
 		x := float64(p.view.Norm[p.view.Row(i)])
-		if p.m.public {
+		if p.m.linear {
 			x = p.m.Facts().NormBound
 		}
 		size := sizeOf(p.dense, x) * (1 + 0x1p-30) // above the rounding of a few products

@@ -176,7 +176,7 @@ func (r *Report) claimsOfTime(c *paper.Claims) {
 			c.Add("§6.2", id, says, holds, "%s", found).Because(why)
 		}
 		longer, beside := r.above(name, vcOld, sgdPlain), fmt.Sprintf("with one step of power iteration, which bounds nothing, %s; Sotto's %s", r.ratio(name, vcPower), r.ratio(name, vc))
-		m, se := mean(r.time(name, vcOld).Ratios)
+		m, se := paper.MeanError(r.time(name, vcOld).Ratios)
 		claim("vc-near-sgd", "Value clipping is slightly slower than SGD.", longer, longer > 2 && m+2*se <= 1.25,
 			fmt.Sprintf("P0's value clipping takes %s × SGD; above 1 and at most 1.25, both by two standard errors, counts; %s",
 				r.ratio(name, vcOld), beside),

@@ -70,15 +70,9 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// mean is a mean with its standard error.
-func mean(v []float64) (value, se float64) {
-	m := paper.MeanOf(v, func(x float64) float64 { return x })
-	return m.Value, m.SD / math.Sqrt(float64(len(v)))
-}
-
 // ratio is how much longer than SGD a method takes, with the standard error over the repetitions.
 func (r *Report) ratio(name, kind string) string {
-	m, se := mean(r.time(name, kind).Ratios)
+	m, se := paper.MeanError(r.time(name, kind).Ratios)
 	return fmt.Sprintf("%.2f ± %.2f", m, se)
 }
 
@@ -90,7 +84,7 @@ func (r *Report) above(name, kind string, others ...string) float64 {
 		for i, v := range r.time(name, o).Ratios {
 			list[i] -= v
 		}
-		m, se := mean(list)
+		m, se := paper.MeanError(list)
 		least = min(least, m/se)
 	}
 	return least

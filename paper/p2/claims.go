@@ -411,7 +411,7 @@ func (r *results) laplaceAhead(epsilon float64) (points, se float64) {
 			list = append(list, 100*(n.Accuracy-v))
 		}
 	}
-	return meanError(list)
+	return paper.MeanError(list)
 }
 
 // sumAndMean is what P2's test does.

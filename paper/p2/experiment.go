@@ -459,19 +459,7 @@ func difference(a, b *compare.Cell) (points, se float64) {
 			list = append(list, 100*(*r.Score-v))
 		}
 	}
-	return meanError(list)
-}
-
-// meanError is a mean with its standard error; NaN of none, and the error of one.
-func meanError(list []float64) (value, se float64) {
-	m, n := paper.MeanOf(list, func(x float64) float64 { return x }), float64(len(list))
-	switch len(list) {
-	case 0:
-		return math.NaN(), math.NaN()
-	case 1:
-		return m.Value, math.NaN()
-	}
-	return m.Value, m.SD / math.Sqrt(n)
+	return paper.MeanError(list)
 }
 
 // errors says by how many standard errors of the difference a is above b; 0 where all are equal.

@@ -234,7 +234,7 @@ func (r *networks) value(network, method string, iteration int, of func(Point) f
 
 // mean is the mean of value.
 func (r *networks) mean(network, method string, iteration int, of func(Point) float64) float64 {
-	m, _ := meanError(r.value(network, method, iteration, of))
+	m, _ := paper.MeanError(r.value(network, method, iteration, of))
 	return m
 }
 
@@ -307,7 +307,7 @@ func (r *networks) claims(all *paper.Claims) {
 				for i, v := range r.value(net.Name, m, c.iteration, c.value) {
 					list[i] += c.slack - v
 				}
-				ahead, se := meanError(list)
+				ahead, se := paper.MeanError(list)
 				least = math.Min(least, ahead/se)
 			}
 			found += fmt.Sprintf(" by %.1f standard errors or more; η₀ = %g", least, r.starts[net.Name])
@@ -326,7 +326,7 @@ func (r *networks) claims(all *paper.Claims) {
 		for i := range list {
 			list[i] -= last[i]
 		}
-		m, se := meanError(list)
+		m, se := paper.MeanError(list)
 		falls = falls && m > 2*se
 		found = append(found, fmt.Sprintf("%s: from %.3g by %.3g ± %.2g", net.Name,
 			r.mean(net.Name, blsgd, r.Every, rate), m, se))

@@ -203,25 +203,25 @@ type factors []float64
 // shown adds a claim that a method has less than another: it holds or fails where their mean is above or below 0 by
 // more than two standard errors, and is not tested between.
 func (f factors) shown(list *paper.Claims, from, name, says, found, why string) {
-	m := f.mean()
-	if se := m.SD / math.Sqrt(float64(max(1, len(f)))); len(f) < 2 || math.Abs(m.Value) <= 2*se {
+	m, se := paper.MeanError(f)
+	if !(math.Abs(m) > 2*se) { // as of a single cell
 		list.NotTested(from, name, says, "Not shown: a factor of 1 is within two standard errors. "+found+".")
 		return
 	}
-	list.Add(from, name, says, m.Value > 0, "%s", found).Because(why)
+	list.Add(from, name, says, m > 0, "%s", found).Because(why)
 }
-
-func (f factors) mean() paper.Mean { return paper.MeanOf(f, func(x float64) float64 { return x }) }
 
 // String is the geometric mean of the ratios, and the range of two standard errors about it.
 func (f factors) String() string {
-	m := f.mean()
-	if len(f) < 2 {
-		return fmt.Sprintf("by a factor of %.2f, of %d cells", math.Exp(m.Value), len(f))
+	m, se := paper.MeanError(f)
+	switch len(f) {
+	case 0:
+		return "in no cell"
+	case 1:
+		return fmt.Sprintf("by a factor of %.2f, of one cell", math.Exp(m))
 	}
-	se := m.SD / math.Sqrt(float64(len(f)))
-	return fmt.Sprintf("by a factor of %.2f (geometric mean; two standard errors: %.2f to %.2f)", math.Exp(m.Value),
-		math.Exp(m.Value-2*se), math.Exp(m.Value+2*se))
+	return fmt.Sprintf("by a factor of %.2f (geometric mean; two standard errors: %.2f to %.2f)", math.Exp(m),
+		math.Exp(m-2*se), math.Exp(m+2*se))
 }
 
 // beside compares a method with another on tables, in the cells that keep admits.

@@ -282,6 +282,8 @@ class _Sotto(BaseEstimator):
             domain=said if unnamed else dict(zip(names, said)), label=label["name"], rows=schema["rows"], dataset=schema["dataset"],
             row_scaling=schema["row_scaling"], ledger=ledger or (done.get("ledger") or None), lab=bool(done.get("lab")),
         )
+        if done.get("holdout"):
+            self.holdout = done["holdout"]["share"]
         self._target, self._columns, self.n_features_in_ = label["name"], columns, len(names)
         if not unnamed or unit is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
@@ -314,8 +316,9 @@ class _Sotto(BaseEstimator):
             assumptions=(*done["assumptions"], _OWN_STEPS), unit_rows=done.get("unit_rows", 0), **done.get("gdp", {}),
             lifetime="" if done.get("lab") else self._lifetime(schema["dataset"], new),
         )
+        self.__dict__.pop("holdout_", None)  # of a fit before
         if done.get("holdout"):
-            self.holdout, self.holdout_ = done["holdout"]["share"], self._named(done["result"]["private"])
+            self.holdout_ = self._named(done["result"]["private"])
         for text in done.get("warnings", ()) if new and not done.get("lab") else ():
             warnings.warn(text, PrivacyWarning, stacklevel=4)
         self._names = names

@@ -374,13 +374,14 @@ def test_holdout(tmp_path):
     spec = json.loads((tmp_path / "run" / "run.json").read_text())
     assert spec["holdout"]["share"] == 0.25 and sorted(c.holdout_["accuracy"]) == ["high", "low", "value"]
     assert [one["class"] for one in c.holdout_["classes"]] == [False, True]
+    assert type(c.holdout) is np.float32  # a fit changes no parameter
     loaded = SottoClassifier.load(tmp_path / "run")
     assert loaded.holdout == 0.25 and loaded.holdout_ == c.holdout_
     r = SottoRegressor(1, 1e-6, "add-or-remove", domain=(-1, 1), rows=2000, dataset="numbers", target_range=(-100, 100), target_scale=1, holdout=0.25, run_dir=tmp_path / "numbers").fit(X, X[:, 0])
     label = json.loads((tmp_path / "numbers" / "run.json").read_text())["schema"]["columns"][-1]
     assert label["scale"] == 1 and "rmse" in r.holdout_
     assert SottoRegressor.load(tmp_path / "numbers").target_scale == 1
-    assert not hasattr(public(rows=2000, dataset="whole").fit(np.random.default_rng(4).uniform(-1, 1, (2000, 2)), X[:, 0] > 0), "holdout_")
+    assert not hasattr(c.set_params(dataset="whole", holdout=None, run_dir=None).fit(np.random.default_rng(4).uniform(-1, 1, (2000, 2)), X[:, 0] > 0), "holdout_")
 
 
 @pytest.mark.parametrize(("more", "says"), [({"holdout": 0.9}, "holdout: "), ({"holdout": "a fifth"}, "holdout: found 'a fifth'; give a number"),

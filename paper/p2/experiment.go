@@ -491,7 +491,7 @@ func (r *results) figure1() paper.Figure {
 		plot := func(title, field, test string, values, labels []string) (chart.Plot, chart.Line) {
 			p := chart.Plot{ID: fmt.Sprintf("f1-%d", len(f.Plots)), Title: fmt.Sprintf("%s, ε = %g", title, e),
 				Desc: "Accuracy against the hyperparameter", XLabel: field,
-				YLabel: fmt.Sprintf("%s (%s, ε = %g)", accuracyAxis, field, e), Tight: true}
+				YLabel: fmt.Sprintf("%s (%s, ε = %g)", accuracyAxis, strings.TrimPrefix(field, "η₀ of DP-"), e), Tight: true}
 			l := chart.Line{Name: test}
 			for k, v := range values {
 				at, err := strconv.ParseFloat(v, 64)

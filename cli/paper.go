@@ -67,10 +67,8 @@ func experimentCommand(e paper.Experiment) *cobra.Command {
 	case e.Data != "":
 		c.Flags().StringVar(&l.Data, "data", "", "folder that holds "+e.Data)
 	}
-	if e.Kept {
-		c.Flags().BoolVar(&l.Judge, "judge", false,
-			"judge the results in --out again, which another version of Sotto made; nothing runs, and the record names both")
-	}
+	c.Flags().BoolVar(&l.Judge, "judge", false,
+		"judge the results in --out again, which another version of Sotto made; nothing runs, and the record names both")
 	if e.Parallel {
 		c.Flags().IntVar(&l.Jobs, "jobs", 0, "trainings at the same time (default one for each core)")
 	}

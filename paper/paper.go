@@ -25,7 +25,6 @@ type Experiment struct {
 	Needed      bool   // without Data there is no run
 	Seeds       string // what they are, for the record
 	Parallel    bool   // the number of trainings at once can be chosen
-	Kept        bool   // Each runs all, so that another build can judge the results again
 
 	Page string // what the page says of the experiment, a template that gets Results; tables, claims and figures follow
 	Run  func(ctx context.Context, l *Lab) (*Results, error)

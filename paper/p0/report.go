@@ -35,7 +35,6 @@ files with classes 0 to 9 and 512 features, say of a trained VGG16. --small take
   sotto paper p0 --data datasets --full --out p0-full`,
 	Small: "a tenth of the rows, few epochs", Full: "the size of the paper",
 	Data: "mnist", Needed: true,
-	Kept:  true,
 	Page:  body,
 	Seeds: "1, with a stream of its own for each training",
 	Run:   paper.Sized(Small, Full, run),

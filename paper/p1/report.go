@@ -28,7 +28,6 @@ size: 100,000 rows, 20 runs of each curve; minutes.`,
 	Example: `  sotto paper p1
   sotto paper p1 --full --out p1-full`,
 	Small: "fewer rows and runs", Full: "the size of the paper",
-	Kept:  true,
 	Page:  body,
 	Seeds: "1, with a stream of its own for each run of a curve",
 	Run:   paper.Sized(Small, Full, run),

@@ -355,7 +355,7 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 		name := "adaptive-budgets-help-at-" + number(e)
 		says := fmt.Sprintf("at ε = %g budgets that grow by the angle do better than those that always or never grow", e)
 		found := fmt.Sprintf("%s; adaptive by %.1f standard errors or more; with the mean test %s; of %d searches %d failed", g, n,
-			means, a.searches, a.failed)
+			means, a.Searches, a.Failed)
 		if unclear(name, says, found, n) {
 			continue
 		}
@@ -378,7 +378,7 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 			continue
 		}
 		all.Add("§5.5", name, says, holds, "%s", found).
-			Because(fmt.Sprintf("Of %d searches %d fail at this ε, and thresholds fall only there.", a.searches, a.failed))
+			Because(fmt.Sprintf("Of %d searches %d fail at this ε, and thresholds fall only there.", a.Searches, a.Failed))
 	}
 
 	laplace, apart := true, 0.0

@@ -224,7 +224,7 @@ type results struct {
 	noises                []Noise
 	networks              *networks // nil: not run
 	// of one training on Adult with P2's budget for an iteration, by variant and ε
-	counts map[[2]string]*access
+	counts map[[2]string]Asked
 }
 
 // cell is the result of a method; nil if it was not run.
@@ -294,7 +294,7 @@ func (x *experiment) experiments(ctx context.Context) (*results, error) {
 				err = x.run(ctx, q.name, p)
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", q.name, err)
+				return err
 			}
 			for _, c := range p.Cells {
 				r.cells[[3]string{c.Table, c.Method, c.Epsilon}] = c
@@ -367,7 +367,7 @@ func highest(choices []string, value func(string) float64) string {
 // (Figure 2), and at the ε of Figure 1 how many searches fail and how often budgets grow.
 func (x *experiment) evaluations(ctx context.Context, r *results) error {
 	r.ratios = []float64{0.02, 0.05, rate, 0.3, 1}
-	r.counts = map[[2]string]*access{}
+	r.counts = map[[2]string]Asked{}
 	one, d := *x, datasets[0]
 	one.size.Seeds = 1
 	at := map[float64][]variant{}
@@ -386,32 +386,49 @@ func (x *experiment) evaluations(ctx context.Context, r *results) error {
 		}
 		at[evaluated] = append(at[evaluated], variant{number(q), "blsgd", one.size.written(d, published(batch), evaluated)})
 	}
-	for e, variants := range at {
-		p, err := one.plan(part{tables: []job.TableSpec{x.table(d, logistic)}, variants: variants,
+	for _, e := range append(slices.Clone(x.size.Hyper), evaluated) {
+		p, err := one.plan(part{tables: []job.TableSpec{x.table(d, logistic)}, variants: at[e],
 			epsilon: words([]float64{e}), last: true})
 		if err != nil {
 			return err
 		}
-		if err := p.Prepare(x.Jobs); err != nil {
+		asked, err := kept(ctx, x, func(ctx context.Context) (map[string]Asked, error) { return x.asked(ctx, p) })
+		if err != nil {
 			return err
 		}
-		var mu sync.Mutex
-		p.Watch = func(c *compare.Cell, _ compare.Result) oracle.Journal {
-			mu.Lock()
-			defer mu.Unlock()
-			a := &access{tries: tries}
-			r.counts[[2]string{c.Method, c.Epsilon}] = a
-			return a
-		}
-		if err := p.Train(ctx, x.Jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
-			return err
+		for method, a := range asked {
+			r.counts[[2]string{method, number(e)}] = a
 		}
 	}
 	for _, q := range r.ratios {
 		a := r.counts[[2]string{number(q), number(evaluated)}]
-		r.gradients, r.objectives = append(r.gradients, a.gradients), append(r.objectives, a.objectives)
+		r.gradients, r.objectives = append(r.gradients, a.Gradients), append(r.objectives, a.Objectives)
 	}
 	return nil
+}
+
+// asked is what one training of each method asks.
+func (x *experiment) asked(ctx context.Context, p *compare.Plan) (map[string]Asked, error) {
+	if err := p.Prepare(x.Jobs); err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	by := map[string]*access{}
+	p.Watch = func(c *compare.Cell, _ compare.Result) oracle.Journal {
+		mu.Lock()
+		defer mu.Unlock()
+		a := &access{tries: tries}
+		by[c.Method] = a
+		return a
+	}
+	if err := p.Train(ctx, x.Jobs, func(*compare.Cell, compare.Result) error { return nil }); err != nil {
+		return nil, err
+	}
+	all := map[string]Asked{}
+	for method, a := range by {
+		all[method] = a.Asked
+	}
+	return all, nil
 }
 
 // evaluated is the ε of Figure 2.

@@ -135,8 +135,40 @@ func (x *experiment) plan(q part) (*compare.Plan, error) {
 	return compare.New(o)
 }
 
-// run does the rest of a comparison, whose trainings have their own folder.
+// kept is what do finds, or what an earlier run of the experiment kept of it.
+func kept[R any](ctx context.Context, x *experiment, do func(context.Context) (R, error)) (result R, err error) {
+	lab := *x.Lab
+	lab.Progress = nil // do tells its own
+	list, err := paper.Each(ctx, &lab, []struct{}{{}},
+		func(ctx context.Context, _ struct{}) (R, error) { return do(ctx) })
+	if err != nil {
+		return result, err
+	}
+	return list[0], nil
+}
+
+// run does a comparison, whose trainings have their own folder, and sets the results of its cells.
 func (x *experiment) run(ctx context.Context, name string, p *compare.Plan) error {
+	done := x.done
+	results, err := kept(ctx, x, func(ctx context.Context) (all [][]compare.Result, err error) {
+		err = x.train(ctx, name, p)
+		for _, c := range p.Cells {
+			all = append(all, c.Results)
+		}
+		return all, err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for i, c := range p.Cells {
+		c.Results = results[i]
+	}
+	x.tell(p.Runs - (x.done - done))
+	return nil
+}
+
+// train does the rest of a comparison.
+func (x *experiment) train(ctx context.Context, name string, p *compare.Plan) error {
 	store, err := p.Open(filepath.Join(x.Dir, name), x.Version)
 	if err != nil {
 		return err
@@ -176,15 +208,20 @@ func (s Size) batch(d dataset, q float64) string {
 	return strconv.Itoa(int(q * s.Split * float64(d.rows)))
 }
 
-// An access counts what a training asks of the rows, in passes over all of them.
+// Asked is what a training asks of the rows, in passes over all of them.
+type Asked struct {
+	Gradients, Objectives float64
+	Searches, Failed      int
+	Raised                [2]int // how often the budget of gradients and of searches grew
+}
+
+// An access counts what a training asks.
 type access struct {
-	gradients, objectives float64
-	tries                 int // most candidates of a search
-	searches, failed      int
-	raised                [2]int     // how often the budget of gradients and of searches grew
-	noise                 [2]float64 // of the last gradient and search
-	rate                  float64
-	search                bool
+	Asked
+	tries  int        // most candidates of a search
+	noise  [2]float64 // of the last gradient and search
+	rate   float64
+	search bool
 }
 
 var _ oracle.Journal = (*access)(nil)
@@ -199,15 +236,15 @@ func (a *access) Charge(e privacy.Event) error {
 	switch e := e.(type) {
 	case privacy.Gaussian:
 		now = e.Sigma
-		a.gradients += a.rate
+		a.Gradients += a.rate
 	case privacy.GaussianSum:
 		now = e.Replacement
-		a.gradients += a.rate
+		a.Gradients += a.rate
 	case privacy.AboveThreshold:
 		at, now = 1, e.Threshold
 	}
 	if a.search = at == 1; now < a.noise[at] {
-		a.raised[at]++
+		a.Raised[at]++
 	}
 	a.noise[at] = now
 	return nil
@@ -219,10 +256,10 @@ func (a *access) Release(answers [][]float64) error {
 		return nil
 	}
 	n := int(answers[0][0]) + 1
-	if a.searches++; n == 0 {
-		a.failed++
+	if a.Searches++; n == 0 {
+		a.Failed++
 		n = a.tries
 	}
-	a.objectives += a.rate * float64(n+1)
+	a.Objectives += a.rate * float64(n+1)
 	return nil
 }

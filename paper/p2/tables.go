@@ -144,8 +144,8 @@ func (r *results) adaptive() paper.Table {
 		for _, v := range [][2]string{{"no", "growth no"}, {"must", "growth must"}, {"adaptive: DP-BLSGD", blsgd},
 			{"adaptive, ζ = 0.05: DP-BLSGD-AC", blsgdAC}} {
 			c, a := r.adult(v[1], e), r.counts[[2]string{v[1], number(e)}]
-			t.Add(e, v[0], fmt.Sprintf("%.2f ± %.2f", mean(c, accuracyAxis), 100*c.Score().SD), c.Objective().Mean, a.searches,
-				a.failed, a.raised[0], a.raised[1])
+			t.Add(e, v[0], fmt.Sprintf("%.2f ± %.2f", mean(c, accuracyAxis), 100*c.Score().SD), c.Objective().Mean, a.Searches,
+				a.Failed, a.Raised[0], a.Raised[1])
 		}
 	}
 	return t

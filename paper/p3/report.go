@@ -32,7 +32,6 @@ epsilon, and of rcv1 for three of the curves: an hour of processor time, and ten
   sotto paper p3 --full --data /data --out p3-full`,
 	Small: "fewer rows and features", Full: "the rows and features of epsilon, and of rcv1 for three curves",
 	Data:  "rcv1-small/rcv1-small-train.svm.gz and -test.svm.gz",
-	Kept:  true,
 	Page:  body,
 	Seeds: "1, with a stream of its own for each owner",
 	Run:   paper.Sized(Small, Full, run),

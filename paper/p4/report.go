@@ -36,7 +36,6 @@ page of HTML.
   sotto paper p4 --full --data /data --out p4-full`,
 	Small: "fewer rows and runs", Full: "the size of the paper",
 	Data:  "covtype-sample/covtype-sample-15000.csv.gz and ijcnn1/ijcnn1.gz",
-	Kept:  true,
 	Page:  body,
 	Seeds: "1, and the number of the run within a cell",
 	Run:   paper.Sized(Small, Full, run),

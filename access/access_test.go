@@ -451,7 +451,7 @@ func TestA3DetectionProbability(t *testing.T) {
 	for i := range all {
 		all[i] = r.Uint64()
 	}
-	of := func(rows []uint64) [2]*hashes { return [2]*hashes{{rows: rows, n: len(rows)}} }
+	of := func(rows []uint64) [2]*hashes { return [2]*hashes{{rows: data.Hashes{rows}, n: len(rows)}} }
 	tab := &tables{all: []*known{{marks: [][32]byte{{1}}, by: [2]*sketch{sketchOf(of(all)[0].sketch())}}}}
 	for _, m := range []int{1, 10, 50, 200} {
 		found := 0
@@ -605,11 +605,11 @@ func TestNaturalDuplicates(t *testing.T) {
 			t.Fatal(err)
 		}
 		training := map[uint64]bool{}
-		for _, r := range a.by[byName].rows {
+		for _, r := range slices.Concat(a.by[byName].rows...) {
 			training[r] = true
 		}
 		equal := 0
-		for _, r := range b.by[byName].rows {
+		for _, r := range slices.Concat(b.by[byName].rows...) {
 			if training[r] {
 				equal++
 			}

@@ -90,10 +90,10 @@ func (a *admission) Admit(_ context.Context, c *data.Content) error {
 		a.o.parts = c.Parts
 	}
 	if c.Rows != nil {
-		a.o.by[byName] = &hashes{rows: c.Rows, n: len(c.Rows)}
+		a.o.by[byName] = &hashes{rows: c.Rows, n: c.Rows.Len()}
 	}
 	if c.Positions != nil {
-		a.o.by[byPosition] = &hashes{away: c.Positions, n: len(c.Rows)}
+		a.o.by[byPosition] = &hashes{away: c.Positions, n: c.Rows.Len()}
 	}
 	if err := a.decide(); err != nil {
 		return err
@@ -340,7 +340,7 @@ func (a *admission) compareEncoded(test *data.Table) error {
 	rand.Read(key[:])
 	of := func(t *data.Table) *hashes {
 		rows := data.Fingerprints(t, key[:])
-		return &hashes{rows: rows, n: len(rows)}
+		return &hashes{rows: data.Hashes{rows}, n: len(rows)}
 	}
 	rows := of(test)
 	for _, t := range a.encoded {

@@ -6,12 +6,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/twins"
 )
 
 // hashes are what the gate compares of a table: a keyed hash of each row, or the least of them.
 type hashes struct {
-	rows []uint64      // of a table that is here, one for each row
+	rows data.Hashes   // of a table that is here, one for each row
 	away *twins.Sketch // of a table elsewhere, or without names: the least, instead
 	n    int           // rows of the table
 	all  *twins.Sketch // of rows, once it was asked for
@@ -26,7 +27,7 @@ func (h *hashes) sketch() twins.Sketch {
 	case h.all != nil:
 		return *h.all
 	}
-	rows := slices.Clone(h.rows)
+	rows := slices.Concat(h.rows...)
 	slices.Sort(rows)
 	s := twins.Of(rows)
 	divisor := commonDivisor(s.Times)
@@ -40,12 +41,14 @@ func (h *hashes) sketch() twins.Sketch {
 // least is sketch().Least(n). Of many rows it looks at the lowest hashes alone, which are uniform: a table of which
 // some rows have counts without a common divisor has none, and nothing is divided.
 func (h *hashes) least(n int) twins.Sketch {
-	if h.away == nil && h.all == nil && len(h.rows) > 64*n {
+	if rows := h.rows.Len(); h.away == nil && h.all == nil && rows > 64*n {
 		var low []uint64
-		limit := math.MaxUint64 / uint64(len(h.rows)) * uint64(4*n)
-		for _, r := range h.rows {
-			if r <= limit {
-				low = append(low, r)
+		limit := math.MaxUint64 / uint64(rows) * uint64(4*n)
+		for _, piece := range h.rows {
+			for _, r := range piece {
+				if r <= limit {
+					low = append(low, r)
+				}
 			}
 		}
 		slices.Sort(low)
@@ -75,9 +78,11 @@ func gcd(a, b int) int {
 // that they reach.
 func (h *hashes) times(found map[uint64]int) (last uint64) {
 	if h.away == nil {
-		for _, r := range h.rows {
-			if n, ok := found[r]; ok {
-				found[r] = n + 1
+		for _, piece := range h.rows {
+			for _, r := range piece {
+				if n, ok := found[r]; ok {
+					found[r] = n + 1
+				}
 			}
 		}
 		return math.MaxUint64

@@ -25,7 +25,7 @@ func TestTwins(t *testing.T) {
 	race.Skip(t)
 	const draws, n = 200, 2000
 	rnd := rand.New(rand.NewPCG(21, 3))
-	of := func(rows []uint64) *hashes { return &hashes{rows: rows, n: len(rows)} }
+	of := func(rows []uint64) *hashes { return &hashes{rows: data.Hashes{rows}, n: len(rows)} }
 	for _, kinds := range []int{16, 64, 256, 1000, 100_000} {
 		names := make([]uint64, kinds)
 		for i := range names {
@@ -92,8 +92,8 @@ func TestTwinsOfTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		of := func(rows []uint64) *hashes { return &hashes{rows: rows, n: len(rows)} }
-		rows := slices.Clone(o.by[byName].rows)
+		of := func(rows []uint64) *hashes { return &hashes{rows: data.Hashes{rows}, n: len(rows)} }
+		rows := slices.Concat(o.by[byName].rows...)
 		o.Close()
 		refused := 0
 		for range 20 {
@@ -265,7 +265,7 @@ func TestLeast(t *testing.T) {
 				}
 				list = append(list, r)
 			}
-			short, whole := (&hashes{rows: list, n: len(list)}).least(n), (&hashes{rows: list, n: len(list)}).sketch().Least(n)
+			short, whole := (&hashes{rows: data.Hashes{list}, n: len(list)}).least(n), (&hashes{rows: data.Hashes{list}, n: len(list)}).sketch().Least(n)
 			if !slices.Equal(short.Rows, whole.Rows) || !slices.Equal(short.Times, whole.Times) || short.Last != whole.Last {
 				t.Errorf("%d rows, %s: %v, want %v", rows, kind, short, whole)
 			}

@@ -152,7 +152,8 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 			r.badIn[i] = r.badIn[i] || bad
 		}
 	}
-	r.raw, r.end = append(r.raw, b.raw...), b.err
+	r.raw.Add(b.raw...)
+	r.end = b.err
 	for _, h := range b.moved {
 		r.positions.Add(h)
 	}

@@ -44,7 +44,7 @@ type Content struct {
 	Also [][sha256.Size]byte
 	// Rows are keyed hashes of the raw rows, one for each row that could be parsed. It is nil if the gate
 	// has no key, and for a packed table without hashes under this key.
-	Rows []uint64
+	Rows Hashes
 	// Positions are hashes under the same key that leave out the columns' names: of the cells in the order of the file,
 	// the label last. So they find rows that come without names, as an array does. They are the least ones; nil where Rows
 	// is, for a packed table, and for a format without columns.
@@ -66,8 +66,43 @@ type RowKey struct {
 // leaves memory only under a key (R4).
 type RowSum [5]uint64
 
+// Hashes are those of rows, in pieces: where they grow, none but the first is copied.
+type Hashes [][]uint64
+
+// hashesPiece is the number of hashes of a piece that Add has filled.
+const hashesPiece = 1 << 16
+
+// Add appends hashes.
+func (h *Hashes) Add(more ...uint64) {
+	for len(more) > 0 {
+		if k := len(*h); k == 0 {
+			*h = append(*h, nil)
+		} else if len((*h)[k-1]) >= hashesPiece {
+			*h = append(*h, make([]uint64, 0, hashesPiece))
+		}
+		last := &(*h)[len(*h)-1]
+		n := min(len(more), hashesPiece-len(*last))
+		*last, more = append(*last, more[:n]...), more[n:]
+	}
+}
+
+// Len is their number.
+func (h Hashes) Len() (n int) {
+	for _, piece := range h {
+		n += len(piece)
+	}
+	return n
+}
+
 // SumRows returns the sum of hashes of raw rows. They have to be under one key.
-func SumRows(rows []uint64) (s RowSum) {
+func SumRows(rows Hashes) (s RowSum) {
+	for _, piece := range rows {
+		s.add(piece)
+	}
+	return s
+}
+
+func (s *RowSum) add(rows []uint64) {
 	var row [8]byte
 	for _, h := range rows {
 		binary.LittleEndian.PutUint64(row[:], h)
@@ -79,7 +114,6 @@ func SumRows(rows []uint64) (s RowSum) {
 		one[4] = 1
 		s.Add(one)
 	}
-	return s
 }
 
 // Add adds another sum.

@@ -171,7 +171,7 @@ func TestScattering(t *testing.T) {
 	if d := cmp.Diff(tab, got, sameTable); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(raw.content, packed.content); d != "" || len(raw.content.Rows) != n {
+	if d := cmp.Diff(raw.content, packed.content); d != "" || raw.content.Rows.Len() != n {
 		t.Error(d)
 	}
 }

@@ -338,7 +338,7 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 		p.flags |= packHashes
 		p.sum = sha256.New()
 		var b []byte
-		for some := range slices.Chunk(content.Rows, BlockRows) {
+		for _, some := range content.Rows {
 			b = b[:0]
 			for _, h := range some {
 				b = binary.LittleEndian.AppendUint64(b, h)
@@ -347,7 +347,7 @@ func (p *packWriter) finish(f *os.File, sch *schema.Schema, stats *LoadStats, co
 		}
 		p.bytes(make([]byte, padded(p.offset)-p.offset))
 		id := key.id()
-		hashes = append(binary.LittleEndian.AppendUint64(nil, uint64(len(content.Rows))), id[:]...)
+		hashes = append(binary.LittleEndian.AppendUint64(nil, uint64(content.Rows.Len())), id[:]...)
 		hashes = p.sum.Sum(hashes)
 		p.sum = nil
 	}
@@ -791,9 +791,9 @@ func (p *packed) content(key *RowKey, m []byte) (*Content, error) {
 		if sha256.Sum256(b) != p.hashes.sum {
 			return nil, damaged("a packed table whose hashes of rows were altered")
 		}
-		content.Rows = make([]uint64, p.hashes.count)
-		for i := range content.Rows {
-			content.Rows[i] = binary.LittleEndian.Uint64(b[8*i:])
+		content.Rows = Hashes{}
+		for i := range p.hashes.count {
+			content.Rows.Add(binary.LittleEndian.Uint64(b[8*i:]))
 		}
 	}
 	return content, nil

@@ -215,7 +215,7 @@ func readInto(ctx context.Context, key *RowKey, s *schema.Schema, path string, o
 		c = s.content()
 	}
 	if c.Rows = r.raw; key != nil && c.Rows == nil {
-		c.Rows = []uint64{}
+		c.Rows = Hashes{}
 	}
 	if in.row.raw != nil && in.row.raw.text == nil && s.Format.Kind == schema.KindCSV {
 		c.Positions = r.positions.Sketch()
@@ -228,7 +228,7 @@ type reader struct {
 	*Input
 	build     *builder
 	stats     LoadStats
-	raw       []uint64      // hashes of the raw rows
+	raw       Hashes        // of the raw rows
 	positions twins.Least   // those by position
 	first     *config.Error // the first bad row, under on_bad_row: stop
 	bad       int           // rows that are bad, under on_bad_row: stop

@@ -261,9 +261,9 @@ func checkRows(t *testing.T, e example) {
 			if err != nil {
 				t.Fatalf("a table of %d rows, by %d cores: %v", n, cores, err)
 			}
-			if tab.Rows() != n || len(content.Rows) != n {
+			if tab.Rows() != n || content.Rows.Len() != n {
 				t.Fatalf("a table of %d rows is read as %d, with hashes of %d; Next returns io.EOF after the last row, and gives "+
-					"each row to row.Cells, row.Values or the like", n, tab.Rows(), len(content.Rows))
+					"each row to row.Cells, row.Values or the like", n, tab.Rows(), content.Rows.Len())
 			}
 			if first == nil {
 				first = tab
@@ -361,7 +361,7 @@ func checkCSV(t *testing.T, e example, tab *data.Table, content *data.Content) {
 		t.Errorf("the table differs from the same %d rows in CSV, first in %s; a value counts as the text that a CSV file "+
 			"has for it, and a cell without one is null", tab.Rows(), firstDifference(want.Blocks, tab.Blocks))
 	}
-	if same := slices.Equal(hashes.Rows,
+	if same := reflect.DeepEqual(hashes.Rows,
 		content.Rows); !same && tab.Rows() == e.few { // the large Arrow file has other ids
 		t.Error("hashes of raw rows differ from those of the same rows in CSV, so the gate does not know a copy of the " +
 			"table; give row.Cells or row.Values all cells that have text, ignored columns too (Input.Select does), and null for " +
@@ -484,7 +484,7 @@ func TestNotations(t *testing.T) {
 			if !reflect.DeepEqual(plain.Blocks, tab.Blocks) {
 				t.Errorf("%s: the table differs in %s", c.format, firstDifference(plain.Blocks, tab.Blocks))
 			}
-			if !slices.Equal(content.Rows, got.Rows) {
+			if !reflect.DeepEqual(content.Rows, got.Rows) {
 				t.Errorf("%s: the gate does not know the rows", c.format)
 			}
 			s := parse(t, strings.Replace(strings.Replace(csv.schema, "rows: 100\n", "rows: 20000\n", 1), "format: {", "format: {"+c.format+", ", 1))

@@ -17,7 +17,7 @@ import (
 var long = flag.Bool("long", false, "train on all of MNIST with five seeds, scattering too: about three quarters of an hour of processor time")
 
 // TestNetworkDefaults: a network without any setting but its layers, on 80/20 splits by fixed seeds, at ε = 1, add-or-remove,
-// δ = 1e-5. Its input scale, clip norm, steps and rate follow from public numbers.
+// δ = 1e-5: medians of three, with -long of five. Its input scale, clip norm, steps and rate follow from public numbers.
 func TestNetworkDefaults(t *testing.T) {
 	t.Parallel()
 	dir := needs.Data(t)
@@ -32,16 +32,22 @@ func TestNetworkDefaults(t *testing.T) {
 		{"ijcnn1", ijcnn1(t, dir), ijcnn1Schema(), 0.925, 0.2},
 	} {
 		var got, loss []float64
-		for seed := range 5 {
+		seeds := 3
+		if *long {
+			seeds = 5
+		}
+		for seed := range seeds {
 			spec, train80, test20 := fourFifths(t, table.name, table.rows, table.schema, "model: {name: mlp, layers: [64 relu]}\nmethod: {name: sgd}", seed)
 			info := train(t, spec, train80, test20, seed)
 			got, loss = append(got, *info.Result.Test.Accuracy), append(loss, *info.Result.Test.LogLoss)
 		}
 		sort.Float64s(got)
 		sort.Float64s(loss)
-		t.Logf("%s: median %.4f of %.4f, log loss %.4f", table.name, got[2], got, loss)
-		if got[2] < table.accuracy || loss[2] > table.logLoss {
-			t.Errorf("%s: median accuracy %.4f and log loss %.4f; the bars are %.3f and %.2f", table.name, got[2], loss[2], table.accuracy, table.logLoss)
+		middle := seeds / 2
+		t.Logf("%s: median %.4f of %.4f, log loss %.4f", table.name, got[middle], got, loss[middle])
+		if got[middle] < table.accuracy || loss[middle] > table.logLoss {
+			t.Errorf("%s: median accuracy %.4f and log loss %.4f; the bars are %.3f and %.2f", table.name, got[middle], loss[middle],
+				table.accuracy, table.logLoss)
 		}
 	}
 }

@@ -122,20 +122,22 @@ func (r *Report) costs() paper.Table {
 type figure struct {
 	where, what string
 	paper       string
-	low, high   float64 // of the paper, with half a unit and two standard errors more and less where it says about
+	low, high   float64 // of the paper, with half a unit more and less where it says about
 	sotto       float64
 	why         string  // ours differs
 	se          float64 // standard error of sotto over the rows that are scored; 0 where it has none
 }
 
-// about widens what the paper prints in whole percents by half a unit and two standard errors.
+// about widens what the paper prints in whole percents by half a unit.
 func about(f figure) figure {
-	more := half + 2*f.se
-	f.low, f.high = f.low-more, f.high+more
+	f.low, f.high = f.low-half, f.high+half
 	return f
 }
 
 func (f figure) agrees() bool { return f.sotto >= f.low-5e-5 && f.sotto <= f.high+5e-5 }
+
+// differs says that ours is outside by more than two standard errors.
+func (f figure) differs() bool { return f.sotto < f.low-2*f.se-5e-5 || f.sotto > f.high+2*f.se+5e-5 }
 
 // printedFigures are those of the results, in the order of the paper.
 func (r *Report) printedFigures() (list []figure) {
@@ -212,7 +214,7 @@ func (r *Report) printed() paper.Table {
 		}
 		t.Add(f.where, f.what, f.paper, sotto, fmt.Sprintf("%.2f", 2*f.sotto/(f.low+f.high)), why)
 	}
-	t.Note = fmt.Sprintf("%d results, of which %d agree to the last digit printed, or to half a unit of the last digit and two standard errors where it says about. These errors are of accuracies on the same rows; one seed of a training has none of its own. Figures 1 to 5 are drawn only: no more of their values are printed. The rows of Tables 1 and 2 are not in the text that this project has.", len(figures), agree)
+	t.Note = fmt.Sprintf("%d results, of which %d agree to the last digit printed, or to half a unit of the last digit where it says about. Errors are of accuracies on the same rows; one seed of a training has none of its own. Figures 1 to 5 are drawn only: no more of their values are printed. The rows of Tables 1 and 2 are not in the text that this project has.", len(figures), agree)
 	return t
 }
 

@@ -388,7 +388,7 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 		found := fmt.Sprintf("%s; adaptive by %.1f standard errors or more; with the mean test %s; of %d searches %d failed", g, n,
 			means, a.Searches, a.Failed)
 		if cut := r.cut("growth", e); len(cut) > 0 {
-			all.NotTested("§5.5", name, says, fmt.Sprintf("Trainings stop after %d iterations with ε left where budgets grow so: %s. %s.",
+			all.NotTested("§5.5", name, says, fmt.Sprintf("All trainings in which budgets grow so stop after %d iterations with ε left: %s. %s.",
 				r.size.Steps, strings.Join(cut, ", "), found))
 			continue
 		}

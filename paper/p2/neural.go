@@ -316,8 +316,7 @@ func (r *networks) claims(all *paper.Claims) {
 				continue
 			}
 			if other := r.otherwise(net.Name, c.iteration, c.value, c.slack, least); other != "" {
-				all.NotTested("§5.7", c.name, c.says, "It depends on η₀, which P2 does not print, as DP-SGD's step size is for the networks: "+
-					found+". "+other)
+				all.NotTested("§5.7", c.name, c.says, "It depends on η₀, which P2 does not print: "+found+". "+other)
 				continue
 			}
 			all.Add("§5.7", c.name, c.says, least > 2, "%s", found).

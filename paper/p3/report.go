@@ -248,8 +248,8 @@ func (r *Report) claimsOn(t string, all *paper.Claims) {
 		}
 		all.Add(from, name+", "+t, says, holds, found+once, values...)
 	}
-	add("§5.2", "Figure 1", "ε = 0.8, ℓ2: Algorithm 1 outperforms [19] with both ι: it ends at a lower objective", b < a && c < a,
-		"objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", b, c, a)
+	add("§5.2", "Figure 1", "ε = 0.8, ℓ2: Algorithm 1 outperforms [19] with both ι: it ends at a lower objective",
+		b < a && c < a, "objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", b, c, a)
 	add("§5.2", "Figure 1, ι", "a larger ι leads to a higher loss", b < c, "%.4f and %.4f", b, c)
 	falls := func(reg string, kinds ...string) bool { // at each ε from the one below
 		for _, k := range kinds {
@@ -301,9 +301,9 @@ func (r *Report) claimsOn(t string, all *paper.Claims) {
 				}
 			}
 		}
-		all.Add(map[string]string{"(9)": "Theorem 2", "(10)": "Cor. 3.2", "(11)": "Cor. 3.4", "(12)": "Cor. 3.4"}[number],
-			number+", "+t, "the bound on "+onBound[number][len(number)+2:]+" holds at each recorded point of each run"+at[number],
-			worst <= 1, "at most %.2g of the bound"+once, worst)
+		from := map[string]string{"(9)": "Theorem 2", "(10)": "Cor. 3.2", "(11)": "Cor. 3.4", "(12)": "Cor. 3.4"}[number]
+		says := "the bound on " + onBound[number][len(number)+2:] + " holds at each recorded point of each run" + at[number]
+		all.Add(from, number+", "+t, says, worst <= 1, "at most %.2g of the bound"+once, worst)
 	}
 	all.Add("", "local samples, "+t, "under an ε that holds, samples of more rows reach a lower loss than one row",
 		many.Last() < one.Last(),
@@ -311,7 +311,7 @@ func (r *Report) claimsOn(t string, all *paper.Claims) {
 		many.Last(), many.Accuracy, one.Last(), one.Accuracy, many.Noise, one.Noise)
 }
 
-// loud is why a table on which noise decides does not test sentences: runs end above the objective of x = 0, which is 1.
+// loud is why a table on which noise decides tests no sentence: runs end above the objective of x = 0, which is 1.
 func (r *Report) loud(t string) string {
 	c, all := r.find(t, "l2", tenth, 0.8), r.find(t, "l2", allActive, 0.8)
 	if c.Last() < 1 || len(c.Iterations) == 0 || len(all.Iterations) == 0 {

@@ -272,8 +272,8 @@ func (r *Report) claimsOn(t string, all *paper.Claims) {
 		falls("l2", allActive, tenth, fifth), "[19] %s, ι = 0.1 %s, ι = 0.2 %s", path("l2", allActive), path("l2", tenth),
 		path("l2", fifth))
 	small, large := last("l2", allActive, 0.2)-last("l2", tenth, 0.2), last("l2", allActive, 1)-last("l2", tenth, 1)
-	add("§5.2", "Figure 2, gap", "the gap to [19] is larger for smaller ε", small > large, "%.4f at ε = 0.2, %.4f at 1", small,
-		large)
+	add("§5.2", "Figure 2, gap", "the gap to [19] is larger for smaller ε", small > large,
+		"%.4f at ε = 0.2, %.4f at 1", small, large)
 	b, c = last("l1", tenth, 0.4), last("l1", fifth, 0.4)
 	add("§5.3", "Figure 3", "ε = 0.4, ℓ1: the smaller ι has the lower loss", b < c, "%.4f and %.4f", b, c)
 	add("§5.3", "Figure 4", "ℓ1: the loss rises as ε falls, for both ι, from each to the next", falls("l1", tenth, fifth),

@@ -144,11 +144,8 @@ func (o *Opened) Records() bool { return o.own || len(o.void) > 0 || o.before !=
 // Ended reports whether the access ends a guarantee of these rows, or one had ended before.
 func (o *Opened) Ended() bool { return len(o.void) > 0 }
 
-// Bytes reports whether the rows are bytes, which follows from the schema and the form of the file.
-func (o *Opened) Bytes() bool { return o.table.Pixels != nil }
-
-// Short reports whether the rows are 16-bit numbers, which follows from the form of the file.
-func (o *Opened) Short() bool { return o.table.Short != nil }
+// Coding says in what numbers the rows are, which follows from the schema and the form of the file.
+func (o *Opened) Coding() data.Coding { return o.table.Coding() }
 
 // Units is the number of rows or units: public under replace-one only (R9).
 func (o *Opened) Units() int { return o.table.Units() }

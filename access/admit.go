@@ -349,7 +349,7 @@ func (a *admission) compareEncoded(test *data.Table) error {
 		case t.away && a.o.by[byName] == nil: // only this table is here
 			return a.refusal(Foreign, nil)
 		case t.away:
-		case (t.table.Pixels == nil) == (test.Pixels == nil) && (t.table.Short == nil) == (test.Short == nil):
+		case t.table.Coding() == test.Coding():
 			like = compare(of(t.table), rows)
 		}
 		switch a.like = max(a.like, like); like {

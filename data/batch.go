@@ -118,9 +118,13 @@ func appendFloat32(dst []float32, x []float64) []float32 {
 // merge adds the rows of b to the table.
 func (r *reader) merge(ctx context.Context, b *batch) error {
 	bad, from, at := b.bad, 0, 0 // in val and col
-	images, factor := b.images, b.factor
+	var rec record
+	images, factor, size := b.images, b.factor, 0
+	if len(factor) > 0 {
+		size = len(images) / len(factor) // 0 where rows are no bytes
+	}
 	for i, end := range b.end {
-		rec := record{col: b.col[at:b.columns[i]], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
+		rec = record{col: b.col[at:b.columns[i]], val: b.val[from:end], y: b.y[i], norm: b.norm[i]}
 		from, at = end, b.columns[i]
 		if len(b.units) > 0 {
 			rec.unit = b.units[i]
@@ -128,8 +132,8 @@ func (r *reader) merge(ctx context.Context, b *batch) error {
 		column := ""
 		if len(bad) > 0 && bad[0].row == i {
 			rec.dropped, column, bad = true, bad[0].column, bad[1:]
-		} else if px := r.build.table.Pixels; px != nil {
-			rec.image, images = images[:px.N], images[px.N:]
+		} else {
+			rec.image, images = images[:size], images[size:]
 			rec.factor, factor = factor[0], factor[1:]
 		}
 		if err := r.add(&rec, column, b.first); err != nil {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -305,6 +306,9 @@ func (w *widener) block(b *Block, wide bool, memory *Arena) *Block {
 	return &k
 }
 
+// Narrow says that the block has its rows as they are stored, without their curves.
+func (b *Block) Narrow() bool { return b.Curves != nil && len(b.X) == 0 }
+
 // stored is row i as it is stored.
 func (b *Block) stored(i int) []float32 { return b.Lines[i*b.Curves.lines:][:b.Curves.lines] }
 
@@ -315,8 +319,46 @@ func (b *Block) widen(x []float32, i int) {
 	}
 }
 
+// appendStored appends the text of row i: curves follow from the rest.
+func (b *Block) appendStored(dst []byte, i int) []byte {
+	for j, v := range b.stored(i) {
+		if isAbsent(v) {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(j))
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+		}
+		dst = appendValue(dst, int32(j), v)
+	}
+	return dst
+}
+
+// wideRows are dense rows beside the stored ones that their curves follow from.
+type wideRows struct{ denseRows }
+
+func (r wideRows) appendText(dst []byte, i int) []byte { return r.appendStored(dst, i) }
+
+// narrowRows are stored rows alone: Lines, with Factors. Models are given those of a [Widener].
+type narrowRows struct{ base }
+
+func (r narrowRows) appendText(dst []byte, i int) []byte { return r.appendStored(dst, i) }
+
+func (r narrowRows) size() int { return 4 * r.Curves.lines }
+
+func (r narrowRows) fill(x []float32, i int) { r.widen(x, i) }
+
+func (r narrowRows) memory(i int) [2][]byte {
+	return [2][]byte{asBytes(r.stored(i)), asBytes(r.Factors[i : i+1])}
+}
+
+func (r narrowRows) copyTo(to *Block, i int) {
+	to.Lines = append(to.Lines, r.stored(i)...)
+	to.Factors, to.Curves = append(to.Factors, r.Factors[i]), r.Curves
+}
+
 // plain is the table with its rows and their curves in memory, from which those follow no longer.
 func (t *Table) plain() *Table {
+	if t.Curves == nil {
+		return t
+	}
 	out := t.Dense()
 	out.Curves, out.pages = nil, nil
 	for i, b := range out.Blocks {
@@ -355,35 +397,13 @@ func Narrows(s *schema.Schema) bool {
 
 // A Widener makes rows of narrow blocks as wide ones have them, bit for bit. It is one goroutine's memory, which it
 // keeps for the next rows.
-type Widener struct {
-	x    []float32
-	rows Block
-}
+type Widener struct{ rows Block }
 
 // View is the rows of a block from one on up to another, with their curves. It is valid until the next call.
 func (w *Widener) View(b *Block, from, end int) View {
 	if !b.Narrow() {
 		return View{Block: b, From: from, To: end}
 	}
-	w.Widen(&w.rows, b, from, end)
+	b.Numbers(&w.rows, from, end)
 	return View{Block: &w.rows, To: end - from}
-}
-
-// Widen sets to to the rows of a narrow block from one on up to another. It has labels, norms and drops of the block.
-func (w *Widener) Widen(to, b *Block, from, end int) {
-	n := end - from
-	if cap(w.x) < n*b.Dim {
-		w.x = make([]float32, n*b.Dim)
-	}
-	*to = Block{N: n, Dim: b.Dim, X: w.x[:n*b.Dim], Norm: b.Norm[from:end]}
-	clear(to.X)
-	for i := range n {
-		b.widen(to.X[i*b.Dim:][:b.Dim], from+i)
-	}
-	if b.Y != nil {
-		to.Y = b.Y[from:end]
-	}
-	if b.Drop != nil {
-		to.Drop = b.Drop[from:end]
-	}
 }

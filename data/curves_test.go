@@ -64,14 +64,14 @@ func loose(s *schema.Schema) *schema.Schema {
 
 // widened is the table of a narrow one with its rows' curves, made in tiles of that many rows.
 func widened(t *Table, tile int) *Table {
-	out, w := *t, Widener{}
+	out := *t
 	out.Blocks = nil
 	for _, b := range t.Blocks {
 		k := *b
 		k.X = nil
 		for from := 0; from < b.N; from += tile {
 			var some Block
-			w.Widen(&some, b, from, min(b.N, from+tile))
+			b.Numbers(&some, from, min(b.N, from+tile))
 			k.X = append(k.X, some.X...)
 		}
 		out.Blocks = append(out.Blocks, &k)
@@ -147,7 +147,7 @@ func TestNarrowPacked(t *testing.T) {
 		}
 		for _, short := range []bool{false, true} {
 			packed := writeFile(t, "t.pack", "")
-			if _, err := packTable(t.Context(), admit(), lines, path, packed, Options{Short: short}); err != nil {
+			if _, err := packTable(t.Context(), admit(), lines, path, packed, Options{Coding: Coding{Short: short}}); err != nil {
 				t.Fatal(err)
 			}
 			if PackedLines(lines, packed) == short || PackedLines(s, packed) || PackedLines(lines, path) {
@@ -212,7 +212,7 @@ func TestNarrowParts(t *testing.T) {
 			some, all := Block{Dim: narrow.Dim}, Block{}
 			copier := NewCopier(narrow)
 			copier.Copy(&some, rows, len(rows), 0)
-			new(Widener).Widen(&all, &some, 1, 4)
+			some.Numbers(&all, 1, 4)
 			var memory, other []float32
 			for i, row := range rows[1:4] {
 				if want := wide.Blocks[row/BlockRows].Dense(int(row%BlockRows), &memory); !slices.Equal(want, all.Dense(i, &memory)) ||

@@ -123,7 +123,7 @@ func TestScattering(t *testing.T) {
 		labels = append(labels, []byte{7, 3}[i%2])
 	}
 	path := pair(t, idx(n, []int{9, 11}, values...), idx(n, nil, labels...), "")
-	tab, _, err := readTable(context.Background(), admit(), s, path, Options{Bytes: true})
+	tab, _, err := readTable(context.Background(), admit(), s, path, Options{Coding: Coding{Bytes: true}})
 	if err != nil || tab.Pixels != nil || tab.Dim != 2*2*scatter.Maps+1 {
 		t.Fatalf("%v, %+v", err, tab)
 	}

@@ -153,7 +153,7 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			opt := Options{Rows: rows, Bytes: format == "idx-bytes"}
+			opt := Options{Rows: rows, Coding: Coding{Bytes: format == "idx-bytes"}}
 			if s.Format.Kind == schema.KindIDX {
 				opt.Labels = path + ".labels"
 			}

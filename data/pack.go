@@ -108,12 +108,12 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 	if IsPacked(src) {
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
-	if opt.Short && ShortOf(s) == nil {
+	opt.KeepBad, opt.Rows, opt.curved = true, 0, nil
+	switch {
+	case opt.Short && ShortOf(s) == nil:
 		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()),
 			Allowed: fmt.Sprintf("dense rows of up to %d features", kern.ShortWidth), Hint: "pack it as float32"}
-	}
-	opt.KeepBad, opt.Rows, opt.curved = true, 0, nil
-	if !opt.Short && !s.Sparse() {
+	case !opt.Short && !s.Sparse():
 		opt.curved = s.Unmarked()
 	}
 	key := gate.RowKey()
@@ -129,7 +129,7 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 
 // PackTable writes a table in memory, which was read under the schema, packed to dst.
 func PackTable(s *schema.Schema, t *Table, dst string) error {
-	if t.Pixels != nil || t.Short != nil || t.Curves != nil && !t.wide() {
+	if t.Coding() != (Coding{}) || t.Curves != nil && !t.wide() {
 		return errors.New("data: rows of bytes, of 16-bit numbers or without their curves are not packed; read them as float32")
 	}
 	as := *s // rows are what they are now
@@ -170,7 +170,7 @@ func writePacked(s *schema.Schema, dst string, opt Options, key *RowKey,
 	w.bytes(make([]byte, packHeader))
 	b := newBuilder(s, opt)
 	if opt.Short {
-		b.short = ShortOf(s)
+		b.rows = &shortFiller{denseFiller{dim: s.Dim()}, ShortOf(s)}
 		w.flags |= packShort
 	}
 	b.emit = func(k *Block) error {
@@ -238,7 +238,7 @@ func (p *packWriter) part(b []byte) {
 func padded(n int) int { return (n + packAlign - 1) / packAlign * packAlign }
 
 // asBytes is the memory of v.
-func asBytes[T float32 | int32 | int16 | bool](v []T) []byte {
+func asBytes[T float32 | float64 | int32 | int16 | bool](v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}
@@ -249,15 +249,8 @@ func asBytes[T float32 | int32 | int16 | bool](v []T) []byte {
 func (p *packWriter) block(k *Block, of []int32) error {
 	c := packChunk{offset: p.offset, rows: k.N, nonzero: len(k.Val), drops: k.Drop != nil || of != nil}
 	p.sum = sha256.New()
-	if k.Short != nil {
-		p.part(asBytes(k.Shorts))
-		p.part(k.Shift)
-	} else if k.Start == nil {
-		p.part(asBytes(k.X))
-	} else {
-		p.part(asBytes(k.Start))
-		p.part(asBytes(k.Col))
-		p.part(asBytes(k.Val))
+	for _, part := range k.form().parts() {
+		p.part(part)
 	}
 	if k.Y != nil {
 		p.part(asBytes(k.Y))
@@ -589,13 +582,8 @@ func (p *packed) readChunks(entries []byte, end int) bool {
 // chunkSize is how many bytes the parts of a chunk take, each with its zeros, in the order in which block reads them.
 func (p *packed) chunkSize(c *packChunk) (size int) {
 	numbers := padded(4 * c.rows)
-	switch {
-	case p.has(packSparse):
-		size = padded(4*(c.rows+1)) + 2*padded(4*c.nonzero)
-	case p.has(packShort):
-		size = padded(2*c.rows*shortStride(p.schema.Dim())) + padded(c.rows)
-	default:
-		size = padded(4 * c.rows * p.schema.Dim()) // at most 2¹⁰·2²⁴·4
+	for _, n := range packForms[p.flags&packAsForm].sizes(c.rows, c.nonzero, p.schema.Dim()) {
+		size += padded(n)
 	}
 	if p.has(packLabeled) {
 		size += numbers
@@ -664,7 +652,7 @@ func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string,
 	if err != nil {
 		return nil, nil, errors.Join(err, unmap())
 	}
-	if len(t.Blocks) > 0 && t.Blocks[0].Short != nil && t.Short == nil { // in memory, as float32
+	if len(t.Blocks) > 0 && t.Blocks[0].Coding() != t.Coding() { // in memory, as float32
 		t.float32s()
 		return t, stats, unmap()
 	}
@@ -864,17 +852,11 @@ func (c *packChunk) block(b []byte, s *schema.Schema, flags uint32) (k *Block, o
 		b = b[padded(n):]
 		return p
 	}
-	if flags&packSparse != 0 {
-		k.Start = numbers[int32](part(4 * (c.rows + 1)))
-		k.Col = numbers[int32](part(4 * c.nonzero))
-		k.Val = numbers[float32](part(4 * c.nonzero))
-	} else if flags&packShort != 0 {
-		k.Short = ShortOf(s)
-		k.Shorts = numbers[int16](part(2 * c.rows * k.Short.Stride))
-		k.Shift = part(c.rows)
-	} else {
-		k.X = numbers[float32](part(4 * c.rows * k.Dim))
+	f, parts := packForms[flags&packAsForm], [][]byte(nil)
+	for _, n := range f.sizes(c.rows, c.nonzero, k.Dim) {
+		parts = append(parts, part(n))
 	}
+	f.open(k, s, parts)
 	if flags&packLabeled != 0 {
 		k.Y = numbers[float32](part(4 * c.rows))
 	}
@@ -893,6 +875,18 @@ func (c *packChunk) block(b []byte, s *schema.Schema, flags uint32) (k *Block, o
 	}
 	return k, of, nil
 }
+
+// A packForm is how rows of one form lie in a chunk: the sizes of the parts of their features, and what gives those to
+// a block.
+type packForm struct {
+	sizes func(rows, nonzero, dim int) []int
+	open  func(k *Block, s *schema.Schema, parts [][]byte)
+}
+
+// packForms are those of a packed table, by the flags that say so.
+const packAsForm = packSparse | packShort
+
+var packForms = map[uint32]packForm{0: densePack, packSparse: sparsePack, packShort: shortPack}
 
 // numbers returns the numbers in b, which is aligned to their size.
 func numbers[T float32 | int32 | int16](b []byte) []T {
@@ -921,27 +915,12 @@ func newChunkCheck(s *schema.Schema) *chunkCheck {
 }
 
 func (c *chunkCheck) block(k *Block) error {
-	if k.Start != nil && (k.Start[0] != 0 || int(k.Start[k.N]) != len(k.Col)) {
-		return errChunkRows
-	}
-	if k.Short != nil && !k.checkShort() {
+	if !k.form().valid() {
 		return errChunkRows
 	}
 	var memory []float32
 	for i := range k.N {
-		var x []float32
-		switch {
-		case k.Short != nil:
-			x = k.Dense(i, &memory)
-		case k.Start == nil:
-			x = k.X[i*k.Dim : (i+1)*k.Dim]
-		default:
-			from, to := k.Start[i], k.Start[i+1]
-			if from < 0 || from > to || int(to) > len(k.Col) || !ascend(k.Col[from:to], k.Dim) {
-				return errChunkRows
-			}
-			x = k.Val[from:to]
-		}
+		_, x := k.Values(i, &memory)
 		sum, whole := sumSquares(x, c.inv)
 		size := sum
 		if c.rule.one {
@@ -959,18 +938,6 @@ func (c *chunkCheck) block(k *Block) error {
 		}
 	}
 	return nil
-}
-
-// ascend reports whether the columns of a sparse row ascend from 0 to below dim.
-func ascend(columns []int32, dim int) bool {
-	last := int32(-1)
-	for _, j := range columns {
-		if j <= last || int(j) >= dim {
-			return false
-		}
-		last = j
-	}
-	return true
 }
 
 // label reports whether the schema has the label y.

@@ -57,6 +57,15 @@ func offset[T any](p *pages, x *T) int {
 	return int(uintptr(unsafe.Pointer(x)) - uintptr(unsafe.Pointer(&p.mem[0])))
 }
 
+// at is where b begins, if it is of the file.
+func (p *pages) at(b []byte) (from int, ok bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	from = offset(p, &b[0])
+	return from, from >= 0 && from < len(p.mem)
+}
+
 // present says whether all of n pages, evenly spaced between two bytes, are in memory.
 func (p *pages) present(from, to, n int) bool {
 	for k := range n {
@@ -140,11 +149,11 @@ func (t *Table) BeginPass() {
 // Reach says that such a pass has reached a block. It may be called by several goroutines.
 func (t *Table) Reach(b *Block) {
 	if p := t.pages; p != nil && p.large {
-		if b.Curves != nil {
-			p.reach(offset(p, &b.Lines[0]))
-			return
+		at, ok := p.at(asBytes(b.Norm))
+		if !ok {
+			at, _ = p.at(b.form().memory(0)[0])
 		}
-		p.reach(offset(p, &b.Norm[0]))
+		p.reach(at)
 	}
 }
 
@@ -156,43 +165,41 @@ func (c *Copier) Request(rows []int32) {
 		return
 	}
 	var last *Block
-	ask := func(from, to int) { request(p.mem, from, to) }
+	ask := func(m []byte) {
+		if from, ok := p.at(m); ok {
+			request(p.mem, from, from+len(m))
+		}
+	}
 	for _, row := range rows {
 		b, i := c.Locate(int(row))
 		if b != last { // what follows the features of all rows of a chunk is a few pages
 			last = b
-			ask(b.behind(p))
+			from, to := b.behind(p)
+			request(p.mem, from, to)
 		}
-		if b.Narrow() {
-			x := offset(p, &b.stored(i)[0])
-			ask(x, x+4*b.Curves.lines)
-		} else if b.Short != nil {
-			x := offset(p, &b.Shorts[i*b.Short.Stride])
-			ask(x, x+2*b.Short.Stride)
-			s := offset(p, &b.Shift[i])
-			ask(s, s+1)
-		} else if b.Start == nil {
-			x := offset(p, &b.X[i*b.Dim])
-			ask(x, x+4*b.Dim)
-		} else {
-			ask(offset(p, &b.Start[i]), offset(p, &b.Start[i])+8)
+		if x := b.form().index(i); x != nil {
+			ask(x)
+			continue
+		}
+		for _, m := range b.form().memory(i) {
+			ask(m)
 		}
 	}
 	for _, row := range rows { // where the entries of a sparse row are is in those pages
-		if b, i := c.Locate(int(row)); b.Start != nil {
-			if from, n := b.Start[i], int(b.Start[i+1]-b.Start[i]); n > 0 {
-				col, val := offset(p, &b.Col[from]), offset(p, &b.Val[from])
-				ask(col, col+4*n)
-				ask(val, val+4*n)
-			}
+		b, i := c.Locate(int(row))
+		if b.form().index(i) == nil {
+			continue
+		}
+		for _, m := range b.form().memory(i) {
+			ask(m)
 		}
 	}
 }
 
 // behind are the pages of a block behind the features of its rows.
 func (b *Block) behind(p *pages) (from, to int) {
-	switch {
-	case b.Curves == nil: // norms are on the disk, too
+	switch _, ok := p.at(asBytes(b.Norm)); {
+	case ok: // norms are on the disk, too
 		from, to = offset(p, &b.Norm[0]), offset(p, &b.Norm[b.N-1])+4
 		if b.Y != nil {
 			from = offset(p, &b.Y[0])
@@ -219,17 +226,14 @@ func (c *Copier) missing(rows []int32) bool {
 	p.warm.Store(true)
 	for k := 0; k < len(rows); k += max(1, len(rows)/listTests) {
 		b, i := c.Locate(int(rows[k]))
-		var at int
-		if b.Narrow() {
-			at = offset(p, &b.stored(i)[0])
-		} else if b.Short != nil {
-			at = offset(p, &b.Shorts[i*b.Short.Stride])
-		} else if b.Start == nil {
-			at = offset(p, &b.X[i*b.Dim])
-		} else if at = offset(p, &b.Start[i]); resident(p.mem, at) && int(b.Start[i]) < len(b.Col) {
-			at = offset(p, &b.Col[b.Start[i]])
+		f := b.form()
+		m := f.index(i)
+		if at, ok := p.at(m); !ok || resident(p.mem, at) {
+			if x := f.memory(i)[0]; len(x) > 0 {
+				m = x
+			}
 		}
-		if !resident(p.mem, at) {
+		if at, ok := p.at(m); ok && !resident(p.mem, at) {
 			p.warm.Store(false)
 			return true
 		}

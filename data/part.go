@@ -72,33 +72,6 @@ func Subset(tables []*Table, in func(record int) bool) *Table {
 	return &out
 }
 
-// clone returns a copy of b in memory. If no row is dropped, its Drop is nil.
-func (b *Block) clone(memory *Arena) *Block {
-	c := &Block{N: b.N, Dim: b.Dim, Y: memory.copy(b.Y), Norm: memory.copy(b.Norm)}
-	if b.Pixels != nil {
-		c.Bytes, c.Factor, c.Pixels = memory.Bytes(len(b.Bytes)), slices.Clone(b.Factor), b.Pixels
-		copy(c.Bytes, b.Bytes)
-	} else if b.Short != nil {
-		c.Shorts, c.Shift, c.Short = memory.Shorts(len(b.Shorts)), slices.Clone(b.Shift), b.Short
-		copy(c.Shorts, b.Shorts)
-	} else if b.Start == nil {
-		c.X = memory.copy(b.X)
-	} else {
-		c.setSparse(memory, b.Start, b.Col, b.Val)
-	}
-	if slices.Contains(b.Drop, true) {
-		c.Drop = slices.Clone(b.Drop)
-	}
-	return c
-}
-
-// setSparse gives b copies of these rows.
-func (b *Block) setSparse(memory *Arena, start, col []int32, val []float32) {
-	b.Start, b.Col, b.Val = slices.Clone(start), memory.Ints(len(col)), memory.Floats(len(val))
-	copy(b.Col, col)
-	copy(b.Val, val)
-}
-
 // RowHashes returns a number from 0 to 2⁶⁴−1 for each record of the tables, numbered as in Subset: a
 // keyed hash of the encoded values and labels of its rows and of its number among equal records. Thus
 // adding or removing a record changes no other record's hash (R10), and equal records, which are
@@ -242,39 +215,12 @@ func contents(t *Table, appendRow func(dst []byte, b *Block, i int) []byte) [][1
 func appendWhole(dst []byte, b *Block, i int) []byte {
 	dst = appendRow(dst, b, i)
 	dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(b.Norm[i]))
-	if b.Pixels != nil { // the same numbers may be other bytes with another factor
-		dst = append(dst, b.Bytes[i*b.Pixels.Stride:][:b.Pixels.Stride]...)
-		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Factor[i]))
-	}
-	if b.Short != nil { // likewise of 16 bits with another shift
-		for _, v := range b.Shorts[i*b.Short.Stride:][:b.Short.Stride] {
-			dst = binary.LittleEndian.AppendUint16(dst, uint16(v))
-		}
-		dst = append(dst, byte(b.Shift[i]))
-	}
-	return dst
+	return b.form().appendCode(dst, i)
 }
 
 // appendRow appends row i of b: its nonzero values with their positions, and its label.
 func appendRow(dst []byte, b *Block, i int) []byte {
-	if b.Curves != nil { // curves follow from the rest
-		for j, v := range b.stored(i) {
-			if isAbsent(v) {
-				dst = binary.LittleEndian.AppendUint32(dst, uint32(j))
-				dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
-			}
-			dst = appendValue(dst, int32(j), v)
-		}
-	} else if b.Start != nil {
-		for p := b.Start[i]; p < b.Start[i+1]; p++ {
-			dst = appendValue(dst, b.Col[p], b.Val[p])
-		}
-	} else {
-		var memory []float32
-		for j, v := range b.Dense(i, &memory) {
-			dst = appendValue(dst, int32(j), v)
-		}
-	}
+	dst = b.form().appendText(dst, i)
 	dropped, label := byte(0), float32(0)
 	if b.Drop != nil && b.Drop[i] {
 		dropped = 1

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/sottodp/sotto/internal/kern"
@@ -109,41 +110,163 @@ func (p *Pixels) expand(x []float32, image []byte, factor float64) {
 	}
 }
 
-// Numbers returns rows from … to-1 of b, which are bytes or numbers of 16 bits, as dense float32, with all else that b
-// has of them, in the memory of to.
-func (b *Block) Numbers(to *Block, from, end int) {
-	n := end - from
-	x := to.X
-	if cap(x) < n*b.Dim {
-		x = make([]float32, n*b.Dim)
+// byteRows are rows of bytes: row i is Bytes[i·Stride:], with Factor. x_i = f_i·u_i with u_i = (v_i − m, one), bytes
+// v_i less a center. Both products are those of whole numbers, exact in any order; the center is a correction of rank
+// one:
+//
+//	z_ik = f_i·(Σ_j v_ij·w_kj − m·Σ_j w_kj + one·w_k,one)       with w_kj rounded to 15 digits of the largest
+//	Σ_i c_i·∇_k ℓ_i = Σ_i a_ik·u_i = Σ_i a_ik·v_i − m·Σ_i a_ik   with a_ik = c_i·f_i·r_ik truncated to the unit
+//
+// Rounded parameters move the margins, and so the gradient that is asked for: no more than another w would, so no bound
+// on a record rests on them.
+type byteRows struct{ base }
+
+func (r byteRows) size() int { return r.Pixels.Stride }
+
+// of are the bytes of rows from … end−1.
+func (r byteRows) of(from, end int) []byte {
+	return r.Bytes[from*r.Pixels.Stride : end*r.Pixels.Stride]
+}
+
+func (r byteRows) fill(x []float32, i int) { r.Pixels.expand(x, r.of(i, i+1), r.Factor[i]) }
+
+// appendCode: the same numbers may be other bytes with another factor.
+func (r byteRows) appendCode(dst []byte, i int) []byte {
+	return binary.LittleEndian.AppendUint64(append(dst, r.of(i, i+1)...), math.Float64bits(r.Factor[i]))
+}
+
+func (r byteRows) memory(i int) [2][]byte { return [2][]byte{r.of(i, i+1), asBytes(r.Factor[i : i+1])} }
+
+func (r byteRows) copyTo(to *Block, i int) {
+	to.Bytes, to.Factor, to.Pixels = append(to.Bytes, r.of(i, i+1)...), append(to.Factor, r.Factor[i]), r.Pixels
+}
+
+// byteSpace is what a pass over rows of bytes needs.
+type byteSpace struct {
+	words   kern.Words
+	loaded  *float64 // the parameters of words, while they are held
+	factor  []float64
+	weights [][kern.ByteRows]int16
+	off     []float64
+}
+
+func (r byteRows) margins(z, w []float64, k int, v View, s *Space) {
+	b, px := &s.bytes, r.Pixels
+	if !s.keeps(&b.loaded, w) {
+		d := r.Dim
+		b.words.Set(w, d, k, px.N, px.Stride)
+		for c := range k {
+			off := -px.Center * b.words.Sum(c)
+			if px.One > 0 {
+				off += px.One * w[c*d+px.N] / b.words.Scale(c)
+			}
+			b.words.Off(c, off)
+		}
 	}
-	x = x[:n*b.Dim]
-	for i := range n {
-		b.expand(x[i*b.Dim:(i+1)*b.Dim], from+i)
-	}
-	*to = Block{N: n, Dim: b.Dim, X: x, Norm: b.Norm[from:end]}
-	if b.Y != nil {
-		to.Y = b.Y[from:end]
-	}
-	if b.Drop != nil {
-		to.Drop = b.Drop[from:end]
+	b.words.Dot(z, v.Len(), r.of(v.From, v.To), r.Factor[v.From:v.To])
+}
+
+// sizes: the sum is exact, and the factor covers two roundings.
+func (r byteRows) sizes(dst []float64, v View) {
+	px := r.Pixels
+	for i := range dst {
+		sum := px.One
+		for _, b := range r.of(v.From+i, v.From+i+1)[:px.N] {
+			sum += math.Abs(float64(b) - px.Center)
+		}
+		dst[i] = sum * r.Factor[v.From+i] * (1 + 0x1p-40)
 	}
 }
 
-// expand sets x to row i of b, which is bytes or numbers of 16 bits.
-func (b *Block) expand(x []float32, i int) {
-	if b.Short != nil {
-		b.expandShort(x, i)
-		return
+// weights are c_i·f_i.
+func (r byteRows) weights(c []float64, v View, s *Space) []float64 {
+	s.bytes.factor = grow(s.bytes.factor, len(c))
+	for i, f := range r.Factor[v.From:v.To] {
+		p := c[i] * f
+		if p < 0x1p-1000 {
+			p = 0 // below any unit; just above the subnormal numbers, whose rounding could lengthen a row
+		}
+		s.bytes.factor[i] = p
 	}
-	b.Pixels.expand(x, b.Bytes[i*b.Pixels.Stride:], b.Factor[i])
+	return s.bytes.factor
+}
+
+// add adds Σ_i a_ik·u_i. The coefficients are multiples of the unit, so every number here is one of ByteStep·unit.
+func (r byteRows) add(dst, a []float64, k int, v View, unit float64, s *Space) {
+	needUnit(unit)
+	b, px, n, d := &s.bytes, r.Pixels, v.Len(), r.Dim
+	for len(b.weights) < k {
+		b.weights, b.off = append(b.weights, [kern.ByteRows]int16{}), append(b.off, 0)
+	}
+	x := r.of(v.From, v.To)
+	for from := 0; from < n; from += kern.ByteRows {
+		m := min(n-from, kern.ByteRows)
+		rows := x[from*px.Stride:][:m*px.Stride]
+		for c := range k {
+			sum, ok := kern.ByteWeights(&b.weights[c], a[c*n+from:][:m], unit)
+			if !ok {
+				px.addLarge(dst[c*d:], a[c*n+from:][:m], rows, unit)
+				sum, _ = kern.ByteWeights(&b.weights[c], a[c*n+from:][:m], unit)
+			}
+			b.off[c] = -px.Center * sum
+			if px.One > 0 {
+				dst[c*d+px.N] += px.One * sum * unit
+			}
+		}
+		kern.AddBytes(dst, d, px.N, b.weights[:k], rows, px.Stride, m, b.off, unit)
+	}
+}
+
+// needUnit panics without a unit: a programmer error.
+func needUnit(unit float64) {
+	if unit == 0 {
+		panic("data: rows of bytes or 16-bit numbers are summed in a unit")
+	}
+}
+
+// addLarge adds the rows whose coefficients are no words, those of rare small rows, and sets the coefficients to 0.
+func (p *Pixels) addLarge(dst, a []float64, x []byte, unit float64) {
+	for i, ai := range a {
+		if math.Abs(ai) <= kern.ByteWord*unit {
+			continue
+		}
+		for j, b := range x[i*p.Stride:][:p.N] {
+			dst[j] += ai * (float64(b) - p.Center)
+		}
+		if p.One > 0 {
+			dst[p.N] += ai * p.One
+		}
+		a[i] = 0
+	}
+}
+
+// byteFiller makes such rows.
+type byteFiller struct {
+	*Pixels
+	bytes  []byte
+	factor []float64
+}
+
+func (f *byteFiller) begin(memory *Arena) {
+	f.bytes, f.factor = memory.Bytes(BlockRows*f.Stride), make([]float64, BlockRows)
+}
+
+func (f *byteFiller) add(i int, r *record) {
+	if !r.dropped {
+		copy(f.bytes[i*f.Stride:], r.image)
+		f.factor[i] = r.factor
+	}
+}
+
+func (f *byteFiller) end(k *Block, _ *Arena) {
+	k.Bytes, k.Factor, k.Pixels = f.bytes[:k.N*f.Stride], f.factor[:k.N], f.Pixels
 }
 
 // OfImages returns a table in memory of images as bytes, as Read makes it of a file with Options.Bytes. PixelsOf must
 // find that images of the schema may be bytes. A label is the number of a class.
 func OfImages(s *schema.Schema, images [][]byte, labels []float32) *Table {
 	b, px := newBuilder(s, Options{}), PixelsOf(s)
-	b.table.Pixels = px
+	b.bytes(px)
 	for i, image := range images {
 		r := record{image: image[:px.N], y: labels[i]}
 		r.factor, r.norm = px.factor(r.image)

@@ -49,7 +49,7 @@ func TestBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tab, stats, err := readTable(context.Background(), admit(), s, path, Options{Bytes: true})
+		tab, stats, err := readTable(context.Background(), admit(), s, path, Options{Coding: Coding{Bytes: true}})
 		if err != nil || stats.Rows != n || tab.Pixels == nil || tab.NormBound != numbers.NormBound || tab.Unit != numbers.Unit || tab.Dim != numbers.Dim {
 			t.Fatalf("%v, %+v, %+v", err, stats, tab)
 		}
@@ -121,7 +121,7 @@ func TestBytesOfDroppedRows(t *testing.T) {
 	s := mustParse(t, "on_bad_row: drop\n"+pictures)
 	images, labels := idx(3, []int{2, 3}, 1, 2, 3, 4, 5, 6, 9, 9, 9, 9, 9, 9, 6, 5, 4, 3, 2, 1), idx(3, nil, 3, 9, 7)
 	for _, keep := range []bool{true, false} {
-		tab, stats, err := readTable(context.Background(), admit(), s, pair(t, images, labels, ""), Options{Bytes: true, KeepBad: keep})
+		tab, stats, err := readTable(context.Background(), admit(), s, pair(t, images, labels, ""), Options{Coding: Coding{Bytes: true}, KeepBad: keep})
 		if err != nil || stats.Dropped != 1 {
 			t.Fatal(err)
 		}
@@ -170,10 +170,10 @@ func TestBytesOfAPackedTable(t *testing.T) {
 	s := mustParse(t, pictures)
 	images, labels := idx(3, []int{2, 3}, 0, 100, 150, 200, 255, 50, 100, 100, 100, 100, 100, 100, 1, 2, 3, 4, 5, 6), idx(3, nil, 3, 7, 3)
 	path, packed := pair(t, images, labels, ""), filepath.Join(t.TempDir(), "packed")
-	if _, err := packTable(context.Background(), admit(), s, path, packed, Options{Bytes: true}); err != nil {
+	if _, err := packTable(context.Background(), admit(), s, path, packed, Options{Coding: Coding{Bytes: true}}); err != nil {
 		t.Fatal(err)
 	}
-	tab, _, err := readTable(context.Background(), admit(), s, packed, Options{Bytes: true})
+	tab, _, err := readTable(context.Background(), admit(), s, packed, Options{Coding: Coding{Bytes: true}})
 	if err != nil || tab.Pixels != nil || tab.Blocks[0].X == nil {
 		t.Errorf("%+v, %v", tab, err)
 	}

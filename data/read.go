@@ -35,11 +35,10 @@ type Options struct {
 	ByRow bool
 	// IDKey is the key of the hashes of units' ids, for tables in several processes; nil: one of this process.
 	IDKey []byte
-	// Bytes keeps images as bytes, if PixelsOf finds that they may be; not in a packed table.
-	Bytes bool
-	// Short keeps rows of 16-bit numbers of a packed table as they are; otherwise they become float32. Pack writes such
-	// rows with it.
-	Short bool
+	// Coding says in what numbers rows may be: Bytes keeps images as bytes, if PixelsOf finds that they may be, but in a
+	// packed table; Short keeps rows of 16-bit numbers of a packed table, which otherwise become float32. Pack writes rows
+	// in Short numbers.
+	Coding
 	// Narrow keeps the rows of a schema whose curves follow from rows without them (Snapped) without curves, which are
 	// made when rows are used.
 	Narrow bool
@@ -153,8 +152,8 @@ func refusePacked(s *schema.Schema, path string, opt Options) error {
 
 func readRows(ctx context.Context, gate Gate, s *schema.Schema, path string, opt Options) (*Table, *LoadStats, error) {
 	b := newBuilder(s, opt)
-	if opt.Bytes {
-		b.table.Pixels = PixelsOf(s)
+	if px := PixelsOf(s); opt.Bytes && px != nil {
+		b.bytes(px)
 	}
 	stats, content, err := readInto(ctx, gate.RowKey(), s, path, opt, b)
 	if err == nil {
@@ -301,21 +300,15 @@ type builder struct {
 	emit  func(*Block) error // gets each block once it is full; the builder keeps nothing of it
 	arena *Arena             // memory of the blocks
 	dense bool
-	short *Short // blocks become 16-bit numbers
-	bytes []byte // rows of the current block, and their factors
-	scale []float64
+	rows  filler
 	label bool
 	units *grouper // nil: each row is a unit
 
-	n     int // rows in the current block
-	x     []float32
-	start []int32
-	col   []int32
-	val   []float32
-	y     []float32
-	norm  []float32
-	gone  []bool // Drop
-	any   bool   // a row of the block is dropped
+	n    int // rows in the current block
+	y    []float32
+	norm []float32
+	gone []bool // Drop
+	any  bool   // a row of the block is dropped
 }
 
 func newBuilder(s *schema.Schema, opt Options) *builder {
@@ -323,7 +316,9 @@ func newBuilder(s *schema.Schema, opt Options) *builder {
 	rule := ruleOf(s)
 	b.table = &Table{Dim: s.Dim(), Classes: s.Classes(), NormBound: s.RowNorm, Unit: rule.unit, Labeled: b.label,
 		Cells: s.IsCounted(), rule: rule}
-	b.start = make([]int32, 1, BlockRows+1)
+	if b.rows = filler(&denseFiller{dim: s.Dim()}); !b.dense {
+		b.rows = new(sparseFiller)
+	}
 	b.gone = make([]bool, BlockRows)
 	if s.UnitRows > 0 && !opt.ByRow {
 		b.units = newGrouper(s.UnitRows)
@@ -335,6 +330,9 @@ func newBuilder(s *schema.Schema, opt Options) *builder {
 	}
 	return b
 }
+
+// bytes lets rows be bytes.
+func (b *builder) bytes(px *Pixels) { b.table.Pixels, b.rows = px, &byteFiller{Pixels: px} }
 
 // Empty is a table of the schema without rows.
 func Empty(s *schema.Schema) *Table { return newBuilder(s, Options{}).table }
@@ -363,25 +361,8 @@ func (b *builder) add(r *record) error {
 	}
 	if r.dropped {
 		b.gone[b.n], b.any = true, true
-	} else if px := b.table.Pixels; px != nil {
-		copy(b.bytes[b.n*px.Stride:], r.image)
-		b.scale[b.n] = r.factor
-	} else if b.dense {
-		row := b.x[b.n*b.table.Dim:][:b.table.Dim]
-		if len(r.col) < len(r.val) {
-			copy(row, r.val)
-		}
-		for i, j := range r.col {
-			row[j] = r.val[i]
-		}
-	} else {
-		for i, j := range r.col {
-			if v := r.val[i]; v != 0 {
-				b.col = append(b.col, j)
-				b.val = append(b.val, v)
-			}
-		}
 	}
+	b.rows.add(b.n, r)
 	b.done(r.y, r.norm)
 	if b.units == nil {
 		return nil
@@ -403,11 +384,7 @@ func (b *builder) begin() error {
 	if b.n > 0 {
 		return nil
 	}
-	if px := b.table.Pixels; px != nil {
-		b.bytes, b.scale = b.arena.Bytes(BlockRows*px.Stride), make([]float64, BlockRows)
-	} else if b.dense {
-		b.x = b.arena.Floats(BlockRows * b.table.Dim)
-	}
+	b.rows.begin(b.arena)
 	b.norm = b.arena.Floats(BlockRows)[:0]
 	if b.label {
 		b.y = b.arena.Floats(BlockRows)[:0]
@@ -421,9 +398,6 @@ func (b *builder) done(y, norm float32) {
 	if b.label {
 		b.y = append(b.y, y)
 	}
-	if !b.dense {
-		b.start = append(b.start, int32(len(b.col)))
-	}
 }
 
 // flush emits the current block.
@@ -432,25 +406,12 @@ func (b *builder) flush() error {
 		return nil
 	}
 	k := &Block{N: b.n, Dim: b.table.Dim, Y: b.y, Norm: b.norm}
-	if px := b.table.Pixels; px != nil {
-		k.Bytes, k.Factor, k.Pixels = b.bytes[:b.n*px.Stride], b.scale[:b.n], px
-	} else if b.dense {
-		k.X = b.x
-		if b.n < BlockRows {
-			k.X = append([]float32(nil), b.x[:b.n*b.table.Dim]...)
-		}
-	} else {
-		k.setSparse(b.arena, b.start, b.col, b.val)
-		b.start, b.col, b.val = b.start[:1], b.col[:0], b.val[:0]
-	}
 	if b.any {
 		k.Drop = append([]bool(nil), b.gone[:b.n]...)
 		clear(b.gone)
 	}
-	if b.short != nil {
-		k = b.short.block(k, b.arena)
-	}
-	b.n, b.any, b.x, b.y, b.norm = 0, false, nil, nil, nil
+	b.rows.end(k, b.arena)
+	b.n, b.any, b.y, b.norm = 0, false, nil, nil
 	return b.emit(k)
 }
 
@@ -461,27 +422,7 @@ func (t *Table) Dense() *Table {
 	d.Blocks = make([]*Block, len(t.Blocks))
 	var memory Arena
 	for i, b := range t.Blocks {
-		d.Blocks[i] = b
-		if b.Narrow() {
-			c := *b
-			c.X = memory.Floats(b.N * b.Dim)
-			for r := range b.N {
-				b.widen(c.X[r*b.Dim:][:b.Dim], r)
-			}
-			d.Blocks[i] = &c
-		}
-		if b.Start == nil {
-			continue // dense, or bytes
-		}
-		c := *b
-		c.X = memory.Floats(b.N * b.Dim)
-		for r := range b.N {
-			for p := b.Start[r]; p < b.Start[r+1]; p++ {
-				c.X[r*b.Dim+int(b.Col[p])] = b.Val[p]
-			}
-		}
-		c.Start, c.Col, c.Val = nil, nil, nil
-		d.Blocks[i] = &c
+		d.Blocks[i] = b.spread(&memory)
 	}
 	return &d
 }

@@ -91,38 +91,26 @@ type refiner struct {
 	val    []float64
 	last   []int32 // features behind those of pairs
 	after  []float64
-	start  []int32 // of a sparse block
-	cols   []int32
-	vals   []float32
+	to32   record // the same, rounded
+	fill   filler
 }
 
 // block returns the refined rows of b.
 func (f *refiner) block(b *Block) *Block {
 	k := *b
 	k.Norm, k.Dim = f.memory.Floats(b.N), f.dim
-	if k.X = nil; b.Start == nil {
-		k.X = f.memory.Floats(b.N * k.Dim)
+	k.X, k.Start, k.Col, k.Val = nil, nil, nil, nil
+	if f.fill == nil {
+		f.fill = b.form().filler(f.dim)
 	}
-	f.start, f.cols, f.vals = append(f.start[:0], 0), f.cols[:0], f.vals[:0]
+	f.fill.begin(&f.memory)
 	for i := range b.N {
 		f.row(b, i)
 		k.Norm[i] = f.rule.apply(f.val)
-		if b.Start == nil {
-			x := k.X[i*k.Dim:][:k.Dim]
-			for n, j := range f.col {
-				x[j] = float32(f.val[n])
-			}
-			continue
-		}
-		f.cols, f.vals = append(f.cols, f.col...), appendFloat32(f.vals, f.val)
-		f.start = append(f.start, int32(len(f.cols)))
+		f.to32.col, f.to32.val = f.col, appendFloat32(f.to32.val[:0], f.val)
+		f.fill.add(i, &f.to32)
 	}
-	if b.Start != nil {
-		k.Start, k.Col = f.memory.Ints(len(f.start)), f.memory.Ints(len(f.cols))
-		copy(k.Start, f.start)
-		copy(k.Col, f.cols)
-		k.Val = f.memory.copy(f.vals)
-	}
+	f.fill.end(&k, &f.memory)
 	return &k
 }
 
@@ -142,13 +130,12 @@ func (f *refiner) row(b *Block, i int) {
 			one = float64(v)
 		}
 	}
-	if b.Start == nil {
-		for j, v := range b.X[i*b.Dim:][:b.Dim] {
-			take(int32(j), v)
-		}
-	} else {
-		for k := b.Start[i]; k < b.Start[i+1]; k++ {
-			take(b.Col[k], b.Val[k])
+	col, val := b.Values(i, nil)
+	for k, v := range val {
+		if col == nil {
+			take(int32(k), v)
+		} else {
+			take(col[k], v)
 		}
 	}
 	f.lines(one)

@@ -106,9 +106,9 @@ func TestPackShort(t *testing.T) {
 			s := mustParse(t, c.schema)
 			tab, _ := mustRead(t, s, c.content, Options{KeepBad: true})
 			want := tab.Shorten()
-			path := packOf(t, s, c.content, Options{Short: true})
+			path := packOf(t, s, c.content, Options{Coding: Coding{Short: true}})
 			for _, short := range []bool{true, false} {
-				got, _, err := readTable(context.Background(), admit(), s, path, Options{KeepBad: true, Short: short})
+				got, _, err := readTable(context.Background(), admit(), s, path, Options{KeepBad: true, Coding: Coding{Short: short}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,14 +144,14 @@ func TestPackShort(t *testing.T) {
 func TestPackShortRefuses(t *testing.T) {
 	wide := "dataset: wide\nrows: 9\nformat: {kind: idx}\nimage: {shape: [65, 64], scale: 255}\nrow_norm: 1\ncolumns: [{name: y, type: label, classes: [\"0\", \"1\"]}]\n"
 	for text, want := range map[string]string{svm: "16-bit numbers; expected dense rows of up to 4096 features", wide: "found a table with 4161 features as 16-bit numbers"} {
-		_, err := packTable(context.Background(), admit(), mustParse(t, text), "rows", filepath.Join(t.TempDir(), "t"), Options{Short: true})
+		_, err := packTable(context.Background(), admit(), mustParse(t, text), "rows", filepath.Join(t.TempDir(), "t"), Options{Coding: Coding{Short: true}})
 		if !errors.As(err, new(*config.Error)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	s := mustParse(t, small)
 	const n = 4
-	b, err := os.ReadFile(packOf(t, s, smallRows(n), Options{Short: true}))
+	b, err := os.ReadFile(packOf(t, s, smallRows(n), Options{Coding: Coding{Short: true}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestPackShortRefuses(t *testing.T) {
 			c[padded(2*n*stride)] = mostShift + 1
 		},
 	} {
-		_, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(forge(t, b, change))), Options{Short: true})
+		_, _, err := readTable(context.Background(), admit(), s, writeFile(t, "t", string(forge(t, b, change))), Options{Coding: Coding{Short: true}})
 		if name == "" && err != nil || name != "" && (err == nil || !strings.Contains(err.Error(), "rows that are not encoded as the schema asks")) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -64,10 +64,7 @@ func (t *Table) stream(each func(*Block, *Arena) error) error {
 	var memory Arena
 	for i, b := range t.Blocks {
 		t.Reach(b)
-		if b.Short != nil {
-			b = b.float32(&memory)
-		}
-		if err := each(b, &memory); err != nil {
+		if err := each(b.float32(&memory), &memory); err != nil {
 			return err
 		}
 		memory.reset()

@@ -46,7 +46,7 @@ func TestStreamMemory(t *testing.T) {
 			if form == "text" {
 				return writeFile(t, "t.csv", smallRows(rows))
 			}
-			return packOf(t, mustParse(t, small), smallRows(rows), Options{Short: form == "short"})
+			return packOf(t, mustParse(t, small), smallRows(rows), Options{Coding: Coding{Short: form == "short"}})
 		}
 		if a, b := live(at(few), few), live(at(many), many); b-a > bytes/8 {
 			t.Errorf("%s: %d bytes live at the end of %d rows, %d at that of %d; the whole table takes %d", form, a, few, b, many, bytes)

@@ -79,12 +79,6 @@ func (t *Table) Rows() int {
 	return n
 }
 
-// Narrow says that the block has its rows as they are stored, without their curves.
-func (b *Block) Narrow() bool { return b.Curves != nil && len(b.X) == 0 }
-
-// Coded says that the rows are bytes or numbers of 16 bits, not float32.
-func (b *Block) Coded() bool { return b.Pixels != nil || b.Short != nil }
-
 // A View names rows of one block: those listed in Rows, or all of From … To-1
 // when Rows is nil. It is the piece that a model evaluates at once.
 type View struct {

@@ -96,9 +96,7 @@ func (t *Table) SetUnits(unit []int32) {
 // Append returns t with the rows of b after its own. If t has units, these rows are one more unit. The
 // result shares the blocks of t.
 func (t *Table) Append(b *Block) *Table {
-	if t.Curves != nil {
-		t = t.plain()
-	}
+	t = t.plain()
 	out := *t
 	out.Blocks = append(slices.Clip(t.Blocks), b)
 	if t.units != nil {
@@ -254,14 +252,7 @@ func (g *grouper) group(t *Table) {
 
 // erase drops row i, which keeps its position.
 func (b *Block) erase(i int) {
-	if b.Start != nil {
-		clear(b.Val[b.Start[i]:b.Start[i+1]])
-	} else if b.Short != nil {
-		clear(b.Shorts[i*b.Short.Stride:][:b.Short.Stride])
-		b.Shift[i] = 0
-	} else {
-		clear(b.X[i*b.Dim : (i+1)*b.Dim])
-	}
+	b.form().erase(i)
 	if b.Y != nil {
 		b.Y[i] = 0
 	}

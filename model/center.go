@@ -41,7 +41,7 @@ func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 		copy(dst, c.Known)
 		return
 	}
-	margins(dst, c.X, v, ws)
+	v.Margins(dst, c.X, 1, &ws.rows)
 	slack := c.Square + 0x1p-49*c.Bound*c.Bound
 	for i, xm := range dst {
 		n := float64(v.Norm[v.Row(i)])
@@ -78,8 +78,9 @@ func (p *glmPass) uncentered() {
 func AddRows(dst, c []float64, unit float64, v data.View, ws *Workspace) {
 	needLength("dst", len(dst), v.Block.Dim)
 	needLength("c", len(c), v.Len())
+	needFloats(v, "a sum")
 	for i, ci := range c {
 		c[i] = math.Trunc(ci/unit) * unit
 	}
-	addRows(dst, c, v, ws)
+	v.Add(dst, c, 1, unit, &ws.rows)
 }

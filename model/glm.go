@@ -67,9 +67,7 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	p := m.labeled(v, ws)
 	m.margins(p.z, w, v, ws)
 	if p.center = ws.Center; p.center != nil {
-		if v.Coded() {
-			panic("model: no center is taken from rows of bytes or 16-bit numbers")
-		}
+		needFloats(v, "a center")
 		for i := range p.z {
 			p.z[i] -= p.center.Margin
 		}
@@ -79,7 +77,7 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 
 // margins sets z_i = ⟨w, x_i⟩ + offset.
 func (m *glm) margins(z, w []float64, v data.View, ws *Workspace) {
-	margins(z, w, v, ws)
+	v.Margins(z, w, 1, &ws.rows)
 	if m.offset != 0 {
 		for i := range z {
 			z[i] += m.offset
@@ -193,14 +191,9 @@ func (p *glmPass) AddGrad(dst, c []float64, unit float64) {
 	needLength("c", len(c), len(p.z))
 	needUnit(unit)
 	p.a = grow(p.a, len(c))
-	if p.view.Coded() {
-		kern.Coef(p.a, p.ws.factored(c, p.view), p.slopes(), unit)
-		p.ws.addCoded(dst, p.a, 1, p.view, unit)
-		return
-	}
-	kern.Coef(p.a, c, p.slopes(), unit)
+	kern.Coef(p.a, p.view.Weights(c, &p.ws.rows), p.slopes(), unit)
 	if p.center != nil {
 		p.center.take(p.a)
 	}
-	addRows(dst, p.a, p.view, p.ws)
+	p.view.Add(dst, p.a, 1, unit, &p.ws.rows)
 }

@@ -28,10 +28,6 @@ func (p *glmPass) HessNorm(dst []float64) {
 	}
 }
 
-// As many scaled rows are kept at a time as fit the first-level cache, but enough of them to justify
-// a pass over the matrix.
-const hessRows, hessRoom = 48, 28 << 10
-
 // AddHess: v = √(c·h)·x, and a scaled row is rounded as its outer product is to be: each entry
 // of v·vᵀ is then at most what it was. The factor is computed a little too small, by more than
 // its roundings and that of its product with x: 2⁻⁴⁰ of it.
@@ -53,18 +49,5 @@ func (p *glmPass) AddHess(dst, c []float64, unit float64) {
 			p.a[i] = t
 		}
 	}
-	v := p.ws.numbered(p.view)
-	if v.Start != nil {
-		start, col, val, rows := sparse(v)
-		p.v = kern.OuterCSR(dst, side, p.a, start, col, val, rows, p.v)
-		return
-	}
-	some := max(hessRows, hessRoom/(8*side))
-	p.v = grow(p.v, min(some, len(p.a))*side)
-	for i := 0; i < len(p.a); i += some {
-		j := min(i+some, len(p.a))
-		x, stride, rows := dense(part(v, i, j))
-		kern.Whole(p.v, side, p.a[i:j], x, stride, rows, d)
-		kern.Gram(dst, side, p.v, j-i)
-	}
+	p.v = p.view.Floats(&p.ws.floats).Outer(dst, side, p.a, p.v)
 }

@@ -62,7 +62,7 @@ func (m *glm) lineLoss(dst [][]float64, from, along, steps []float64, v data.Vie
 	p, k := m.labeled(v, ws), ws.margins(kept, v.Len())
 	if !k.Known {
 		m.margins(k.From, from, v, ws)
-		margins(k.Along, along, v, ws)
+		v.Margins(k.Along, along, 1, &ws.rows)
 	}
 	for i, eta := range steps {
 		step(p.z, k.From, k.Along, eta)
@@ -77,8 +77,8 @@ func (m *softmax) lineLoss(dst [][]float64, from, along, steps []float64, v data
 	check(m, m.features, along, v)
 	p, k := m.labeled(v, ws), ws.margins(kept, v.Len()*m.classes)
 	if !k.Known {
-		m.margins(k.From, from, v, ws)
-		m.margins(k.Along, along, v, ws)
+		v.Margins(k.From, from, m.classes, &ws.rows)
+		v.Margins(k.Along, along, m.classes, &ws.rows)
 	}
 	for i, eta := range steps {
 		step(p.z, k.From, k.Along, eta)

@@ -301,12 +301,9 @@ type Workspace struct {
 	fall []float64 // margins, of LineLoss along the line, of NeighborFalls of the other side
 	y    []float64 // NeighborFalls: labels, repeated
 
-	bytes   byteSpace
-	short   shortSpace
-	numbers data.Block // rows of bytes or of 16-bit numbers as float32
-
-	coef []float64 // addRows: coefficients that are not 0, and
-	rows []int32   // their rows
+	rows   data.Space // products with rows
+	floats data.Block // rows of bytes or of 16-bit numbers as float32
+	row    []float32  // a row with its zeros
 }
 
 // Hold says that w does not change until Release, so that Eval and Predict may keep what they compute from
@@ -314,11 +311,13 @@ type Workspace struct {
 func (ws *Workspace) Hold(w []float64) {
 	ws.Release()
 	ws.held = &w[0]
+	ws.rows.Hold(w)
 }
 
 // Release ends Hold.
 func (ws *Workspace) Release() {
-	ws.held, ws.net32.loaded, ws.net64.loaded, ws.bytes.loaded, ws.short.loaded = nil, nil, nil, nil, nil
+	ws.held, ws.net32.loaded, ws.net64.loaded = nil, nil, nil
+	ws.rows.Release()
 }
 
 // grow is s with n elements of any content, reallocated only if it must be.
@@ -337,7 +336,7 @@ func check(m Model, features int, w []float64, v data.View) {
 	if v.Block.Dim != features {
 		panic(fmt.Sprintf("model: %s takes rows of %d features, got %d", m.Name(), features, v.Block.Dim))
 	}
-	if v.Coded() && (!m.Facts().Coded || v.Rows != nil) {
+	if v.Coding() != (data.Coding{}) && (!m.Facts().Coded || v.Rows != nil) {
 		panic(fmt.Sprintf("model: %s takes no rows of bytes or 16-bit numbers, and none takes a list of them", m.Name()))
 	}
 }

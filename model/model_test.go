@@ -422,8 +422,8 @@ func TestSingle(t *testing.T) {
 // inexact is the message of a sum that depends on how its rows were dealt out.
 const inexact = "AddGrad with a unit over the block %s gives %v, the exact sum of its rows is %v. It adds to dst, " +
 	"and every coefficient " +
-	"must be a multiple of unit that depends on its row alone, whether rows are dense, sparse or in a list (addRows in " +
-	"model/rows.go does it)"
+	"must be a multiple of unit that depends on its row alone, whether rows are dense, sparse or in a list (View.Add in " +
+	"package data does it)"
 
 // TestExact: on the grid, the sum equals the sum of the single rows in exact
 // arithmetic, whatever the order, the views and the form of the rows.

@@ -55,17 +55,13 @@ type neighbor interface {
 var _, _ neighbor = &glm{}, &softmax{}
 
 // features calls yield for each feature of row i of v that is not 0.
-func features(v data.View, i int, yield func(j int, x float64)) {
-	row := v.Row(i)
-	if v.Start != nil {
-		for e := v.Start[row]; e < v.Start[row+1]; e++ {
-			if x := v.Val[e]; x != 0 {
-				yield(int(v.Col[e]), float64(x))
-			}
+func (ws *Workspace) features(v data.View, i int, yield func(j int, x float64)) {
+	col, val := v.Values(v.Row(i), &ws.row)
+	for k, x := range val {
+		j := k
+		if col != nil {
+			j = int(col[k])
 		}
-		return
-	}
-	for j, x := range v.X[row*v.Block.Dim : (row+1)*v.Block.Dim] {
 		if x != 0 {
 			yield(j, float64(x))
 		}
@@ -76,9 +72,8 @@ func (m *glm) neighborFalls(f *Falls, from []float64, step float64, v data.View,
 	p := m.Eval(from, v, ws).(*glmPass)
 	ws.z, ws.fall = ws.z[:0], ws.fall[:0] // margins up, then down; labels
 	y := ws.y[:0]
-	v = ws.numbered(v)
 	for i, z := range p.z {
-		features(v, i, func(j int, x float64) {
+		ws.features(v, i, func(j int, x float64) {
 			f.list(i, j)
 			ws.z, ws.fall, y = append(ws.z, z+step*x), append(ws.fall, z-step*x), append(y, p.y[i])
 		})
@@ -98,7 +93,6 @@ func (m *glm) neighborFalls(f *Falls, from []float64, step float64, v data.View,
 func (m *softmax) neighborFalls(f *Falls, from []float64, step float64, v data.View, ws *Workspace) {
 	p := m.Eval(from, v, ws).(*softmaxPass)
 	share := make([]float64, p.k)
-	v = ws.numbered(v)
 	fall := func(k, y int, t float64) float64 {
 		d := -math.Log1p(share[k] * math.Expm1(t))
 		if k == y {
@@ -120,7 +114,7 @@ func (m *softmax) neighborFalls(f *Falls, from []float64, step float64, v data.V
 		for k := range share {
 			share[k] /= sum
 		}
-		features(v, i, func(j int, x float64) {
+		ws.features(v, i, func(j int, x float64) {
 			for k := range share {
 				f.list(i, k*p.d+j)
 				f.Up, f.Down = append(f.Up, fall(k, y, step*x)), append(f.Down, fall(k, y, -step*x))

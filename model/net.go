@@ -258,6 +258,7 @@ type netPass[T number] struct {
 	n       int
 
 	rows   []T       // the view's rows, scaled, where they do not stand so in the table
+	row    []float32 // one, with its zeros
 	act    [][]T     // act[l]: a_l; act[0] the rows
 	err    [][]T     // err[l]: δ_l, from l = 1
 	space  [][2][]T  // memory of act[l] and err[l]
@@ -306,25 +307,16 @@ func (p *netPass[T]) forward(m *network, w []float64, v data.View, held *float64
 // input is the scaled rows of the view, without a copy if they are contiguous and the scale is 1.
 func (p *netPass[T]) input() []T {
 	v, d, scale := p.view, p.view.Block.Dim, T(p.m.scale)
-	if v.Start == nil && v.Rows == nil && scale == 1 {
-		if x, ok := any(v.X[v.From*d : v.To*d]).([]T); ok {
+	if v.Rows == nil && scale == 1 {
+		if x, ok := any(v.Run(v.From, v.To)).([]T); ok && x != nil {
 			return x
 		}
 	}
 	p.rows = grow(p.rows, p.n*d)
-	if v.Start != nil {
-		clear(p.rows)
-	}
 	for i := range p.n {
-		to, row := p.rows[i*d:][:d], v.Row(i)
-		if v.Start != nil {
-			for e := v.Start[row]; e < v.Start[row+1]; e++ {
-				to[v.Col[e]] = T(v.Val[e]) * scale
-			}
-		} else {
-			for j, f := range v.X[row*d:][:d] {
-				to[j] = T(f) * scale
-			}
+		to := p.rows[i*d:][:d]
+		for j, f := range v.Dense(v.Row(i), &p.row) {
+			to[j] = T(f) * scale
 		}
 	}
 	return p.rows

@@ -29,10 +29,6 @@ type softmax struct {
 	facts             Facts
 }
 
-// tile is the number of rows that all classes use before the next rows are
-// loaded, so that rows come from a near cache K−1 times out of K.
-const tile = 32
-
 // Softmax is the configuration of softmax regression, which has no field.
 type Softmax struct{}
 
@@ -56,38 +52,17 @@ func (m *softmax) Dim() int     { return m.classes * m.features }
 func (m *softmax) Outputs() int { return m.classes }
 func (m *softmax) Facts() Facts { return m.facts }
 
-// margins sets z.
-func (m *softmax) margins(z, w []float64, v data.View, ws *Workspace) {
-	if v.Coded() {
-		ws.codedMargins(z, w, m.classes, v)
-		return
-	}
-	n, d := v.Len(), m.features
-	for i := 0; i < n; i += tile {
-		j := min(i+tile, n)
-		rows := part(v, i, j)
-		if v.Start == nil {
-			x, stride, list := dense(rows)
-			kern.DotMany(z[i:], n, x, stride, list, j-i, w, m.classes, next(v, i, j))
-			continue
-		}
-		for k := range m.classes {
-			margins(z[k*n+i:k*n+j], w[k*d:(k+1)*d], rows, ws)
-		}
-	}
-}
-
 // Margins implements Marginal.
 func (m *softmax) Margins(dst, w []float64, v data.View, ws *Workspace) {
 	check(m, m.features, w, v)
 	needLength("dst", len(dst), v.Len()*m.classes)
-	m.margins(dst, w, v, ws)
+	v.Margins(dst, w, m.classes, &ws.rows)
 }
 
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)
-	m.margins(p.z, w, v, ws)
+	v.Margins(p.z, w, m.classes, &ws.rows)
 	return p
 }
 
@@ -105,7 +80,7 @@ func (m *softmax) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	n := v.Len()
 	needLength("dst", len(dst), n*m.classes)
 	ws.z = grow(ws.z, n*m.classes)
-	m.margins(ws.z, w, v, ws)
+	v.Margins(ws.z, w, m.classes, &ws.rows)
 	for i := range n {
 		top := largest(ws.z[i:], n, m.classes)
 		out := dst[i*m.classes : (i+1)*m.classes]
@@ -273,26 +248,9 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 	needUnit(unit)
 	r := p.residuals()
 	p.a = grow(p.a, p.k*p.n)
-	if p.view.Coded() {
-		c = p.ws.factored(c, p.view)
-	}
+	c = p.view.Weights(c, &p.ws.rows)
 	for k := range p.k {
 		kern.Coef(p.a[k*p.n:(k+1)*p.n], c, r[k*p.n:(k+1)*p.n], unit)
 	}
-	if p.view.Coded() {
-		p.ws.addCoded(dst, p.a, p.k, p.view, unit)
-		return
-	}
-	for i := 0; i < p.n; i += tile {
-		j := min(i+tile, p.n)
-		rows := part(p.view, i, j)
-		if p.view.Start == nil {
-			x, stride, list := dense(rows)
-			kern.AxpyMany(dst, p.a[i:], p.n, x, stride, list, j-i, p.k, next(p.view, i, j))
-			continue
-		}
-		for k := range p.k {
-			addRows(dst[k*p.d:(k+1)*p.d], p.a[k*p.n+i:k*p.n+j], rows, p.ws)
-		}
-	}
+	p.view.Add(dst, p.a, p.k, unit, &p.ws.rows)
 }

@@ -30,12 +30,7 @@ type Public struct {
 	// Presence says that under replace-one the events of sums on Poisson samples state how far a record's presence moves
 	// them, too, and that their noise is relative to both moves (ADR 41); false in runs written before.
 	Presence bool `json:"presence,omitempty"`
-	// Bytes says that the rows are images as bytes, whose gradients are summed in the units of those (ADR 43); false in
-	// runs written before.
-	Bytes bool `json:"bytes,omitempty"`
-	// Short says that the rows are numbers of 16 bits, whose gradients are summed in the units of those (ADR 50); false in
-	// runs written before.
-	Short bool `json:"short,omitempty"`
+	Coding
 	// Snapped says that bumps and waves follow from rows without them, as they are stored (ADR 87), so that a packed table
 	// and its file give the same rows; false in runs written before, whose curves follow from the cells.
 	Snapped bool `json:"snapped,omitempty"`
@@ -90,6 +85,16 @@ type Public struct {
 	// How parameters start, the spans one after the other; none: all at 0. See Start.
 	Initial []Span `json:"initial,omitempty"`
 }
+
+// A Coding says in what numbers rows are, where they are not float32: their gradients are summed in the units of those.
+// Its zero value, float32, is that of runs written before.
+type Coding struct {
+	Bytes bool `json:"bytes,omitempty"` // images as bytes (ADR 43)
+	Short bool `json:"short,omitempty"` // numbers of 16 bits (ADR 50)
+}
+
+// Coded says that rows are not float32.
+func (c Coding) Coded() bool { return c != Coding{} }
 
 // A Numeric is a numeric column: feature At, counted from 0, is its line, and the Bumps features after it are its
 // bumps, or the Waves features its waves. Free says that a run that

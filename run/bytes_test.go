@@ -35,7 +35,7 @@ func TestImagesAsBytes(t *testing.T) {
 	}
 	gate := access.Gate{Unprotected: true}
 	short := filepath.Join(dir, "short.packed")
-	for path, opt := range map[string]data.Options{packed: {}, short: {Short: true}} {
+	for path, opt := range map[string]data.Options{packed: {}, short: {Coding: data.Coding{Short: true}}} {
 		if _, err := gate.Pack(t.Context(), s, images, path, opt); err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestImagesAsBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job.Bytes() || job.Short() {
+		if job.Coding().Coded() {
 			t.Errorf("bytes or 16-bit numbers with %s", more)
 		}
 	}

@@ -38,7 +38,7 @@ func TestEncoding(t *testing.T) {
 		}
 		name = filepath.Join(dir, name)
 		if _, err := data.Pack(t.Context(), &datatest.Gate{}, loaded, file("none.csv", "age,sick\n"), name,
-			data.Options{Short: short, Formats: source.Formats()}); err != nil {
+			data.Options{Coding: data.Coding{Short: short}, Formats: source.Formats()}); err != nil {
 			t.Fatal(err)
 		}
 		return name

@@ -28,7 +28,7 @@ func TestWhoTrainsOnShorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed, gate := filepath.Join(dir, "short.packed"), access.Gate{Unprotected: true}
-	if _, err := gate.Pack(t.Context(), s, "../examples/clinic/patients.csv", packed, data.Options{Short: true}); err != nil {
+	if _, err := gate.Pack(t.Context(), s, "../examples/clinic/patients.csv", packed, data.Options{Coding: data.Coding{Short: true}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

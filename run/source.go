@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/access"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/remote"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/job"
@@ -55,20 +56,21 @@ func (table) open(ctx context.Context, s *Session, gate *access.Gate) (counts ma
 	facts, file := &s.Job.Facts, s.Job.Spec.Data
 	begins := s.Info == nil
 	if begins {
-		facts.Bytes, facts.Short = s.Job.Bytes(), s.Job.Short()
+		facts.Coding = s.Job.Coding()
 	}
 	purpose, _ := s.right.purpose()
 	if s.opened, err = gate.Open(ctx, purpose, s.Job.Schema, file, s.Job.RowOptions()); err != nil {
 		return nil, err
 	}
-	switch {
+	switch found := oracle.Coding(s.opened.Coding()); {
 	case begins:
-		facts.Bytes, facts.Short = s.opened.Bytes(), s.opened.Short()
-		facts.Centered = facts.Centered && !facts.Short
-	case facts.Bytes != s.opened.Bytes():
+		facts.Coding = found
+		facts.Centered = facts.Centered && !found.Coded()
+	case facts.Coding == found:
+	case facts.Bytes:
 		return nil, inputError(file,
 			"is a packed table; use the file of images that the run began with, as it sums rows of bytes")
-	case facts.Short && !s.opened.Short():
+	default:
 		return nil, inputError(file,
 			"is a table of float32 numbers; use the packed table that the run began with, as it sums 16-bit numbers")
 	}
@@ -112,7 +114,7 @@ func (sh *Shards) has(_ *Job, info *runlog.Info, _ string) error {
 
 // open waits for all shards and asks for their content's digests.
 func (sh *Shards) open(ctx context.Context, s *Session, gate *access.Gate) (map[string]int, error) {
-	s.Job.Facts.Bytes, s.Job.Facts.Short = false, false
+	s.Job.Facts.Coding = oracle.Coding{}
 	terms, err := s.Job.Terms()
 	if err != nil {
 		return nil, err

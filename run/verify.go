@@ -474,7 +474,7 @@ func VerifyClaim(ctx context.Context, dir, where string, void bool) (record.Find
 		}
 	}
 	// sums without noise are of float32 in any case
-	j.Facts.Bytes, j.Facts.Short = table.Pixels != nil, table.Short != nil
+	j.Facts.Coding = oracle.Coding(table.Coding())
 	t := Trainer{Job: j, Table: table, Meter: job.LabMeter(j.Facts.Adjacency), Streams: noise.SeededStreams(0),
 		Journal: NopJournal{}, Workers: runtime.GOMAXPROCS(0)}
 	o, err := t.Open()

@@ -305,7 +305,7 @@ func checkStream(t *testing.T, e example) {
 			paths := []string{path}
 			for _, short := range []bool{false, true} {
 				packed := filepath.Join(t.TempDir(), "t.pack")
-				if _, err := data.Pack(t.Context(), &datatest.Gate{}, sch, path, packed, data.Options{Short: short,
+				if _, err := data.Pack(t.Context(), &datatest.Gate{}, sch, path, packed, data.Options{Coding: data.Coding{Short: short},
 					Formats: registered}); err == nil {
 					paths = append(paths, packed)
 				}

@@ -298,7 +298,7 @@ func images(dir string, r *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	opt := data.Options{Formats: source.Formats(), Labels: filepath.Join(dir, "labels"), Bytes: r.IntN(2) == 0, KeepBad: r.IntN(2) == 0}
+	opt := data.Options{Formats: source.Formats(), Labels: filepath.Join(dir, "labels"), Coding: data.Coding{Bytes: r.IntN(2) == 0}, KeepBad: r.IntN(2) == 0}
 	t, _, err := data.Read(context.Background(), &datatest.Gate{}, s, filepath.Join(dir, "images"), opt)
 	if err == nil {
 		err = t.Close()

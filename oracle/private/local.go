@@ -25,10 +25,6 @@ const randomShare = 16
 // requests before it lets the process wait.
 const requestRows = 1024
 
-// shortTile is how many rows of 16-bit numbers are evaluated at once, more of short ones. They stay in the second-level
-// cache.
-const shortTile = 64
-
 // netTile is how many rows of a network, whose products of matrices want many, are evaluated at once.
 const netTile = 256
 
@@ -47,7 +43,7 @@ func splitOf(t *data.Table, m model.Model, network bool) int {
 	case network:
 		most = 2 * netTile
 	// sparse rows have few products, and every worker sums all parameters
-	case len(t.Blocks) == 0 || t.Blocks[0].Start != nil:
+	case len(t.Blocks) == 0 || t.Blocks[0].Sparse():
 		return most
 	}
 	return min(most, max(parallelLeast, parallelProducts/m.Dim()))
@@ -144,6 +140,29 @@ type worker struct {
 
 var errOtherRows = errors.New("private: table and run do not speak of the same form of rows: bytes, 16-bit numbers or float32")
 
+// fitsCoding refuses a run over rows of other numbers than the table's, and what has no proof for rows that are not
+// float32. Scores by levels refuse those rows, too (fitsScore).
+func fitsCoding(t *data.Table, m model.Model, facts oracle.Public) error {
+	switch {
+	case facts.Coding != oracle.Coding(t.Coding()):
+		return errOtherRows
+	case !facts.Coded():
+		return nil
+	case !m.Facts().Coded:
+		return fmt.Errorf("private: the model %s takes no rows of bytes or 16-bit numbers", m.Name())
+	case facts.Centered:
+		return notCentered(m)
+	case facts.Totals:
+		return errTotals
+	}
+	return nil
+}
+
+func notCentered(m model.Model) error {
+	return fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes or 16-bit numbers, are not",
+		m.Name())
+}
+
 // NewLocal opens a table's rows. The facts are those of the run, of which the table may hold a part.
 func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*Local, error) {
 	if _, err := kern.Level(); err != nil {
@@ -154,10 +173,6 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, errors.New("private: a table and a model are required")
 	case m.Dim() != facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", m.Dim(), facts.Dim)
-	case (t.Pixels != nil) != facts.Bytes || (t.Short != nil) != facts.Short:
-		return nil, errOtherRows
-	case (facts.Bytes || facts.Short) && !m.Facts().Coded:
-		return nil, fmt.Errorf("private: the model %s takes no rows of bytes or 16-bit numbers", m.Name())
 	case (t.Shares() != nil) != units:
 		return nil, errors.New("private: of table and run one speaks of units of several rows, the other of rows")
 	case facts.Calibrated && !model.Calibrates(m):
@@ -166,6 +181,9 @@ func NewLocal(t *data.Table, m model.Model, facts oracle.Public, workers int) (*
 		return nil, errors.New("private: a table has rows without a unit")
 	case units && t.MostUnitRows() > facts.UnitRows:
 		return nil, errors.New("private: the table has a unit of more rows than the run says")
+	}
+	if err := fitsCoding(t, m, facts); err != nil {
+		return nil, err
 	}
 	s := &Local{facts: facts}
 	s.open(t, m, max(1, workers))
@@ -185,11 +203,8 @@ func (s *Local) open(t *data.Table, m model.Model, workers int) {
 	if s.network {
 		s.tile, s.fetches = netTile, false
 	}
-	if t.Pixels != nil {
-		s.tile, s.fetches = kern.ByteRows, false
-	}
-	if t.Short != nil {
-		s.tile, s.fetches = min(kern.ShortRows, max(shortTile, 64<<10/t.Short.Stride&^7)), false
+	if tile := t.Tile(); tile > 0 {
+		s.tile, s.fetches = tile, false
 	}
 	if tile := m.Facts().Tile; tile > 0 {
 		s.tile = min(data.BlockRows, tile)
@@ -471,19 +486,21 @@ func (u *worker) pass() {
 		for from := 0; from < b.N; from += s.tile {
 			to := min(b.N, from+s.tile)
 			u.next, u.at = u.next[:0], first+from
-			if b.Narrow() {
-				u.share(first+from, to-from)
-				u.add(u.widener.View(b, from, to))
-				continue
+			v := u.widener.View(b, from, to)
+			u.share(first+from-v.From, v.N)
+			for k := to; s.fetches && k < min(b.N, to+s.tile); k++ {
+				u.fetch(b, k)
 			}
-			u.share(first, b.N)
-			if s.fetches && b.Start == nil {
-				for k := to; k < min(b.N, to+s.tile); k++ {
-					u.next = append(u.next, b.X[k*b.Dim:(k+1)*b.Dim])
-				}
-			}
-			u.add(data.View{Block: b, From: from, To: to, Next: u.next})
+			v.Next = u.next
+			u.add(v)
 		}
+	}
+}
+
+// fetch lists row i of b as one that is read soon, if it is dense.
+func (u *worker) fetch(b *data.Block, i int) {
+	if x := b.Run(i, i+1); x != nil {
+		u.next = append(u.next, x)
 	}
 }
 
@@ -520,9 +537,7 @@ func (u *worker) addListed(rows []int32) {
 		u.next = u.next[:0]
 		if u.s.fetches {
 			for _, row := range rows[:min(len(rows), u.s.tile)] {
-				if b, i := u.s.copier.Locate(int(row)); b.Start == nil && !b.Narrow() {
-					u.next = append(u.next, b.X[i*b.Dim:(i+1)*b.Dim])
-				}
+				u.fetch(u.s.copier.Locate(int(row)))
 			}
 		}
 		v := u.widener.View(&u.stage, 0, n)
@@ -542,9 +557,8 @@ func (u *worker) add(v data.View) {
 		u.s.tally.add(u, v)
 		return
 	}
-	if v.Coded() && u.s.unit == 0 { // sums without a unit are of numbers
-		v.Numbers(&u.numbers, v.From, v.To)
-		v = data.View{Block: &u.numbers, To: n}
+	if u.s.unit == 0 { // sums without a unit are of numbers
+		v = v.Floats(&u.numbers)
 	}
 	if u.filled+n > data.BlockRows {
 		u.flush()

@@ -105,10 +105,8 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errors.New("private: the nominal row count is required")
 	case cfg.Model.Dim() != cfg.Facts.Dim:
 		return nil, fmt.Errorf("private: the model has %d parameters, the run says %d", cfg.Model.Dim(), cfg.Facts.Dim)
-	case cfg.Facts.Bytes != (cfg.Table.Pixels != nil) || cfg.Facts.Short != (cfg.Table.Short != nil):
-		return nil, errOtherRows
-	case cfg.Facts.Centered && (cfg.Facts.Bytes || cfg.Facts.Short || !cfg.Model.Facts().Centered):
-		return nil, fmt.Errorf("private: the run says that rows are centered, which the model %s, or rows of bytes or 16-bit numbers, are not", cfg.Model.Name())
+	case cfg.Facts.Centered && !cfg.Model.Facts().Centered:
+		return nil, notCentered(cfg.Model)
 	case cfg.Facts.Shifted && !cfg.Model.Facts().Shifted:
 		return nil, fmt.Errorf("private: the run says that margins are shifted, which those of the model %s are not",
 			cfg.Model.Name())
@@ -116,6 +114,9 @@ func New(cfg Config) (*Oracle, error) {
 		return nil, errNotCalibrated
 	case cfg.Summer != nil && cfg.Table.Rows() > 0:
 		return nil, errors.New("private: a table with rows beside a Summer")
+	}
+	if err := fitsCoding(cfg.Table, cfg.Model, cfg.Facts); err != nil {
+		return nil, err
 	}
 	if err := cfg.checkPool(); err != nil {
 		return nil, err

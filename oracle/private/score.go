@@ -45,7 +45,7 @@ func (o *Oracle) fitsScore(q oracle.Score) (r release, err error) {
 	case q.Group.First+q.Group.Count > o.cfg.Table.Dim:
 		return r, fmt.Errorf("private: a score by levels of which the last is feature %d; the table has %d",
 			q.Group.First+q.Group.Count, o.cfg.Table.Dim)
-	case q.Group.Count > 0 && (o.cfg.Facts.Bytes || o.cfg.Facts.Short):
+	case q.Group.Count > 0 && o.cfg.Facts.Coded():
 		return r, errors.New("private: a score is split by levels of rows of float32, not of bytes or 16-bit numbers")
 	}
 	return o.cells(q), q.Fits(classes)
@@ -79,7 +79,7 @@ func (t *scoring) add(u *worker, v data.View) {
 		if v.Drop != nil && v.Drop[row] {
 			continue // keeps its place, weighs nothing (R9)
 		}
-		cells, p := u.fall[t.cells*t.group(v, row):][:t.cells], u.classes[k*i:k*(i+1)]
+		cells, p := u.fall[t.cells*t.group(u, v, row):][:t.cells], u.classes[k*i:k*(i+1)]
 		if t.classes == 0 {
 			t.errors(cells, p[0], float64(v.Y[row]), parts, i)
 		} else if y := v.Y[row]; y >= 0 && y < float32(t.classes) && float32(int(y)) == y {
@@ -89,21 +89,18 @@ func (t *scoring) add(u *worker, v data.View) {
 }
 
 // group is the number of a row's level, or behind the last.
-func (t *scoring) group(v data.View, row int) int {
+func (t *scoring) group(u *worker, v data.View, row int) int {
 	first, n := t.q.Group.First, t.q.Group.Count
 	if n == 0 {
 		return 0
 	}
-	if v.Start == nil {
-		for g, x := range v.X[row*v.Dim+first:][:n] {
-			if x != 0 {
-				return g
-			}
+	col, val := v.Values(row, &u.row)
+	for k, x := range val {
+		g := k - first
+		if col != nil {
+			g = int(col[k]) - first
 		}
-		return n
-	}
-	for j := v.Start[row]; j < v.Start[row+1]; j++ {
-		if g := int(v.Col[j]) - first; g >= 0 && g < n && v.Val[j] != 0 {
+		if g >= 0 && g < n && x != 0 {
 			return g
 		}
 	}

@@ -222,13 +222,15 @@ func scaleOf(t *data.Table, m model.Model) scale {
 	if unit := m.Facts().Unit; unit > 0 {
 		return scale{1, unit, netBits, netSpare, true}
 	}
-	if t.Pixels != nil {
+	switch t.Coding() {
+	case data.Coding{}:
+		return scale{t.NormBound, t.Unit, coefBits, spareRows, false}
+	case data.Coding{Bytes: true}:
 		return scale{t.Pixels.Norm, data.ByteStep, byteBits, spareRows, false}
-	}
-	if t.Short != nil {
+	case data.Coding{Short: true}:
 		return scale{shortNorm * t.Unit, t.Unit, shortBits, shortSpare, false}
 	}
-	return scale{t.NormBound, t.Unit, coefBits, spareRows, false}
+	panic("private: rows of numbers that no sum has a proof for")
 }
 
 // of is the public unit of a sum.

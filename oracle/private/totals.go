@@ -39,6 +39,8 @@ func (b *batch) Totals(q oracle.Totals) ([]float64, error) {
 	return a, b.answered(a)
 }
 
+var errTotals = errors.New("private: the run says that it answers first releases; those are for linear models over rows of float32 numbers of one owner, each row a record")
+
 // checkTotals refuses facts that say that first releases are answered where they are not, or not of these rows.
 func (c *Config) checkTotals() error {
 	f := c.Facts
@@ -46,8 +48,8 @@ func (c *Config) checkTotals() error {
 		return nil
 	}
 	switch {
-	case f.Bytes || f.Short || f.UnitRows > 0 || f.Owners > 0 || c.Pool != nil || c.Model.Facts().Unit > 0:
-		return errors.New("private: the run says that it answers first releases; those are for linear models over rows of float32 numbers of one owner, each row a record")
+	case f.UnitRows > 0 || f.Owners > 0 || c.Pool != nil || c.Model.Facts().Unit > 0:
+		return errTotals
 	case f.Features() != c.Table.Dim:
 		return fmt.Errorf("private: the run says that rows have %d features; the table's have %d", f.Features(), c.Table.Dim)
 	case f.Cells && !c.Table.Cells:
@@ -136,14 +138,14 @@ func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share 
 	if counts > 0 {
 		sums[0] += share * t.count
 	}
-	if x := sums[counts:]; v.Start == nil {
-		for j, value := range v.X[row*v.Dim:][:v.Dim] {
-			x[j] += share * int64(float64(value)*t.inv)
+	x := sums[counts:]
+	col, val := v.Values(row, &u.row)
+	for k, value := range val {
+		j := k
+		if col != nil {
+			j = int(col[k])
 		}
-	} else {
-		for k := v.Start[row]; k < v.Start[row+1]; k++ {
-			x[v.Col[k]] += share * int64(float64(v.Val[k])*t.inv)
-		}
+		x[j] += share * int64(float64(value)*t.inv)
 	}
 	p := sums[counts+v.Dim:]
 	for _, product := range u.products {
@@ -171,20 +173,18 @@ func (t *totaling) products(u *worker, v data.View, row int) {
 			square += k * k
 		}
 	}
-	if v.Start == nil {
-		x := v.X[row*v.Dim:][:v.Dim]
-		for a, at := range t.of {
-			take(a, x[at])
+	col, val := v.Values(row, &u.row)
+	k := 0 // of val
+	for a, at := range t.of {
+		if col == nil {
+			take(a, val[at])
+			continue
 		}
-	} else {
-		k, end := v.Start[row], v.Start[row+1]
-		for a, at := range t.of {
-			for k < end && int(v.Col[k]) < at {
-				k++
-			}
-			if k < end && int(v.Col[k]) == at {
-				take(a, v.Val[k])
-			}
+		for k < len(col) && int(col[k]) < at {
+			k++
+		}
+		if k < len(col) && int(col[k]) == at {
+			take(a, val[k])
 		}
 	}
 	f := t.q.Pairs * (1 - 0x1p-40) / math.Sqrt(square)

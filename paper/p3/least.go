@@ -108,11 +108,7 @@ func rowsOf(own []*data.Table) (list []row) {
 		for _, b := range t.Blocks {
 			for i := range b.N {
 				r := row{y: 2*float64(b.Y[i]) - 1, norm: float64(b.Norm[i])}
-				if b.Start != nil {
-					r.col, r.val = b.Col[b.Start[i]:b.Start[i+1]], b.Val[b.Start[i]:b.Start[i+1]]
-				} else {
-					r.val = b.X[i*b.Dim : (i+1)*b.Dim]
-				}
+				r.col, r.val = b.Values(i, nil)
 				list = append(list, r)
 			}
 		}

@@ -242,8 +242,7 @@ func WithMethod(info *runlog.Info, m method.Method) (j *Job, err error) {
 		return nil, err
 	}
 	// What the run's events state, and how it sums; the rest follows from schema and model.
-	j.Facts.Presence, j.Facts.Bytes, j.Facts.Short, j.Facts.Centered = facts.Presence, facts.Bytes, facts.Short,
-		facts.Centered
+	j.Facts.Presence, j.Facts.Coding, j.Facts.Centered = facts.Presence, facts.Coding, facts.Centered
 	j.Facts.Calibrated = facts.Calibrated
 	if !facts.Shifted {
 		j.Facts.Shifted, j.Facts.LabelMin = false, 0

@@ -7,13 +7,14 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/method"
+	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 )
 
 // RowOptions says how the training rows are read. Under replace-one their number is public, and a row
 // that is dropped keeps its position (R9).
 func (j *Job) RowOptions() data.Options {
-	opt := data.Options{Labels: j.Spec.Labels, Bytes: j.Facts.Bytes, Short: j.Facts.Short,
+	opt := data.Options{Labels: j.Spec.Labels, Coding: data.Coding(j.Facts.Coding),
 		Narrow: data.Narrows(j.Schema)}
 	if j.Facts.Adjacency == privacy.ReplaceOne {
 		opt.Rows, opt.KeepBad = j.Own(), true
@@ -21,17 +22,15 @@ func (j *Job) RowOptions() data.Options {
 	return opt
 }
 
-// coded says whether a new run may sum rows that are not float32: its queries are sums with noise, and its model is
-// linear. Solvers add in float32, and owners who add up their sums all do, whatever their files are.
-func (j *Job) coded() bool {
-	return j.Owner == nil && j.Sum == nil && !j.Spec.Privacy.Off && !method.Solves(j.Method) && j.Model.Facts().Coded
+// Coding says in what numbers a new run may keep its rows. Only rows of float32 are summed where its queries are no
+// sums with noise, or its model is not linear: solvers add in float32, and owners who add up their sums all do,
+// whatever their files are. Rows of 16-bit numbers, which a packed table has, have no curves and no center.
+func (j *Job) Coding() oracle.Coding {
+	if j.Owner != nil || j.Sum != nil || j.Spec.Privacy.Off || method.Solves(j.Method) || !j.Model.Facts().Coded {
+		return oracle.Coding{}
+	}
+	return oracle.Coding{Bytes: data.PixelsOf(j.Schema) != nil, Short: !centers(j.Method) && !j.Facts.Snapped}
 }
-
-// Bytes says whether a new run keeps rows of images as bytes.
-func (j *Job) Bytes() bool { return j.coded() && data.PixelsOf(j.Schema) != nil }
-
-// Short says whether a new run keeps 16-bit numbers as a packed table has them: they have no curves and no center.
-func (j *Job) Short() bool { return j.coded() && !centers(j.Method) && !j.Facts.Snapped }
 
 // Terms are what a coordinator and its shards must agree on, each hashed.
 func (j *Job) Terms() (map[string][]byte, error) {

@@ -51,14 +51,8 @@ func Examples(j *job.Job, w []float64, t *data.Table) []runlog.Example {
 
 // gray returns a row as bytes, scaled from its least value to its largest.
 func gray(b *data.Block, row int) []byte {
-	values := make([]float32, b.Dim)
-	if b.Start == nil {
-		copy(values, b.X[row*b.Dim:])
-	} else {
-		for e := b.Start[row]; e < b.Start[row+1]; e++ {
-			values[b.Col[e]] = b.Val[e]
-		}
-	}
+	var memory []float32
+	values := b.Dense(row, &memory)
 	least, most := slices.Min(values), slices.Max(values)
 	pixels := make([]byte, b.Dim)
 	for i, v := range values {

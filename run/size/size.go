@@ -53,7 +53,7 @@ func rowBytes(j *run.Job) int {
 	switch {
 	case j.Owner != nil || j.Sum != nil, s.Format.Kind == schema.KindLIBSVM:
 		return 0
-	case j.Bytes():
+	case j.Coding().Bytes:
 		return s.Image.Pixels() + 8 + perRow
 	case !s.Sparse():
 		return 4*s.Dim() + perRow

@@ -125,7 +125,7 @@ func twinJob(name string, m method.Method, modelName string, images bool) (*run.
 				spec.L2 = l2
 				job, err := job.PrepareOn(&run.Spec{MethodName: name, Method: m, Model: spec, Output: method.Last,
 					Privacy: run.PrivacySpec{Epsilon: allEpsilon, Delta: &delta, Adjacency: adj}}, s)
-				if err == nil && images && !job.Bytes() {
+				if err == nil && images && !job.Coding().Bytes {
 					return nil, nil
 				}
 				if err == nil {

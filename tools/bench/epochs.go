@@ -133,7 +133,7 @@ func train(t *data.Table, m model.Model, size, workers int, how kind, recorded b
 	facts := m.Facts()
 	job := &run.Job{Model: m,
 		Facts: oracle.Public{Dim: m.Dim(), Rows: rows, Classes: t.Classes, Adjacency: privacy.AddRemove,
-			Bytes: t.Pixels != nil, NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth),
+			Coding: oracle.Coding(t.Coding()), NormBound: 1, Lipschitz: oracle.Bound(facts.Lipschitz), Smooth: oracle.Bound(facts.Smooth),
 			Bounded: facts.Bounded}}
 	cfg := run.Trainer{Job: job, Table: t, Workers: workers, Streams: noise.SeededStreams(1), Journal: run.NopJournal{}}
 	if s, ok := m.(model.Starter); ok {

@@ -218,12 +218,16 @@ var table = map[string][]string{
 	"internal/proofs":    {},
 	"model/modeltest":    {"data", "model"},
 	"paper/papertest":    {"paper", "internal/needs"},
-	"method/methodtest":  join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "ledger", "page"}),
+
+	// The simulated network below the simulators of gossip/party and gossip/pool: it knows the link to a hub, and no owner's protocol.
+	"gossip/transport/transporttest": {"gossip/transport"},
+
+	"method/methodtest": join(public, []string{"data", "model", "model/modeltest", "method", "oracle/private", "oracle/replay", "run", "run/runlog", "ledger", "page"}),
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and
 // the rules on the clock, files and random numbers leave them alone.
-var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest"}
+var helpers = []string{"data/datatest", "schema/schematest", "internal/crossings", "record/recordtest", "internal/needs", "internal/proofs", "internal/leaves", "internal/race", "internal/relay", "internal/simdisk", "internal/tasks", "model/modeltest", "method/methodtest", "paper/papertest", "gossip/transport/transporttest"}
 
 // dataReaders are the only packages that may import data themselves.
 var dataReaders = []string{"data", "data/source", "model", "data/datatest", "oracle/private", "run/job", "run/score", "run", "access", "paper", "study/compare", "gossip/party", "gossip/demo", "gossip/simulate", "study/audit", "run/describe", "run/shards", "study/tune", "paper/p0", "paper/p2", "paper/p3", "paper/p4", "cli"}
@@ -261,7 +265,7 @@ var crypto = map[string][]string{
 	"crypto/hmac":      {"*"},
 	"crypto/subtle":    {"*"},
 	"crypto/rand":      {"data", "privacy/noise", "run/job", "access", "ledger", "gossip/transport", "gossip/mask"}, // the hashes of ids in memory; noise; run identities and keys of holdouts; the key of the owner's sketches of tables; the ledger's tokens (R7) and mark key (R4); owners' keys; keys of masks
-	"crypto/ed25519":   {"gossip/transport", "run/shards"},                                                          // owners' signatures; the proof of a shared key
+	"crypto/ed25519":   {"gossip/transport", "gossip/transport/transporttest", "run/shards"},                        // owners' signatures, also of simulated ones; the proof of a shared key
 	"crypto/tls":       {"gossip/transport", "run/shards"},                                                          // the way to the hub; of a worker to its coordinator
 	"crypto/x509":      {"gossip/transport", "run/shards"},                                                          // certificates of owners and hub; those around the proof
 	"crypto/x509/pkix": {"gossip/transport"},
@@ -631,6 +635,7 @@ func TestRules(t *testing.T) {
 		{"tests are exempt", "method/a_test.go", "import _ " + own("data"), ""},
 		{"new room", "cloud/a.go", "", "package cloud is not in the import table: add it"},
 		{"helper", "run/a.go", "import _ " + own("internal/needs"), "run/a.go: imports internal/needs, which is for tests only"},
+		{"simulated network", "gossip/party/a.go", "import _ " + own("gossip/transport/transporttest"), "gossip/party/a.go: imports gossip/transport/transporttest, which is for tests only"},
 		{"helper of a helper", "method/methodtest/a.go", "import _ " + own("model/modeltest"), ""},
 		{"yaml", "run/a.go", `import "github.com/goccy/go-yaml/parser"`, "run/a.go: imports github.com/goccy/go-yaml/parser: YAML is parsed by package config"},
 		{"log", "run/a.go", `import "log"`, "run/a.go: imports log: no package logs"},
@@ -648,7 +653,7 @@ func TestRules(t *testing.T) {
 		{"hash", "data/a.go", `import "crypto/sha256"`, ""},
 		{"secure bits", "privacy/noise/a.go", `import "crypto/rand"`, ""},
 		{"secure bits elsewhere", "method/a.go", `import "crypto/rand"`, "method/a.go: imports crypto/rand: allowed in data, privacy/noise, run/job, access, ledger, gossip/transport, gossip/mask"},
-		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, run/shards"},
+		{"keys", "run/a.go", `import "crypto/ed25519"`, "run/a.go: imports crypto/ed25519: allowed in gossip/transport, gossip/transport/transporttest, run/shards"},
 		{"files", "method/schedule/a.go", `import "os"`, "method/schedule/a.go: imports os: a method computes"},
 		{"network", "method/a.go", `import "net/http"`, "method/a.go: imports net/http"},
 		{"files in run", "run/a.go", `import "os"`, ""},

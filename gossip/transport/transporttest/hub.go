@@ -79,7 +79,7 @@ func (h *Hub) handle(owner int, subject string, body []byte) (a transport.Answer
 	h.all[kind(key)] = append(h.all[kind(key)], body)
 	h.asked[key]++
 	r := h.s.Dice("put", owner, key, h.asked[key])
-	lies := h.s.lying(key) && r.Float64() < h.s.Lies
+	lies := h.s.lying(key) && r.Float64() < h.s.Forgets
 	if h.values[key] != nil && !lies {
 		return refused("maximum messages per subject exceeded")
 	}

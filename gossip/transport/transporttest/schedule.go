@@ -47,11 +47,13 @@ type Schedule struct {
 	Hub         *Hub
 
 	// What happens until Quiet, each with its probability: messages are lost, sent twice, or take seconds; a process
-	// dies at a point, or at any time; an owner's state is put back from an older copy; the hub lies.
+	// dies at a point, or at any time; an owner's state is put back from an older copy; the hub shows a lie, or does not
+	// store as it should.
 	Quiet             time.Duration
 	Loss, Twice, Slow float64
 	Crashes, Kills    float64
-	Restores, Lies    float64
+	Restores          float64
+	Lies, Forgets     float64
 
 	cuts     []cut
 	About    string        // first words of the keys that hub and owners lie about; empty: all
@@ -149,6 +151,7 @@ func (s *Schedule) Deceive(r *rand.Rand, trust Trust) {
 	case LyingHubAndOne, LyingHubAndAll:
 		s.Lies = .3 * r.Float64()
 	}
+	s.Forgets = s.Lies
 	for i, o := range s.Owners {
 		o.Honest = trust < LyingOwner || (i == one) == (trust == LyingHubAndAll)
 	}

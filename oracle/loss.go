@@ -25,6 +25,9 @@ type Loss struct {
 	Signed bool
 	// Labels asks for labels instead, as above.
 	Labels bool
+	// Squares, with Labels, asks for the square of how far labels are from a number. It is asked with the parameters and
+	// that number behind them.
+	Squares bool
 	// Within, with Signed and c = ½, counts ½ for a record whose gradient has an ℓ2 norm of at most C, and −½ for another.
 	// It is asked with the parameters and C behind them.
 	Within bool
@@ -56,6 +59,9 @@ func (q Loss) wrongBound() float64 {
 func (q Loss) Validate() error {
 	if q.Noise == nil {
 		return errors.New("oracle: a query of the loss needs a noise")
+	}
+	if q.Squares && !q.Labels {
+		return errors.New("oracle: a query of squares is of labels; set Labels, too")
 	}
 	if q.Labels && q.counts() || q.Wrong && q.Within {
 		return errors.New("oracle: a query of the loss asks for two of 0-1 losses, labels and norms of gradients; ask for one of them")

@@ -170,7 +170,7 @@ type Batch interface {
 	// Totals answers a charged Totals: the noisy sums of cell after cell, each the count, the features and the products.
 	Totals(q Totals) ([]float64, error)
 	// Loss answers a charged Loss at the parameters w. Where q.Wrong, the number that is added to margins follows them in
-	// w, and where q.Within, the norm.
+	// w, where q.Within, the norm, and where q.Squares, the number that labels are taken from.
 	Loss(q Loss, w []float64) (float64, error)
 	// Score answers a charged Score at the parameters w: noisy numbers of records, or sums of errors. They are not
 	// divided.

@@ -327,8 +327,8 @@ func (s *Local) added(q *Sum) []decrease {
 		return s.decrease(oracle.Line{From: q.W, Along: q.Along}, q.Steps, q.Bound, s.listed, s.whole, q.Again)
 	case Neighbors:
 		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
-	case Losses, Labels:
-		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels}
+	case Losses, Labels, Squares:
+		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels, squares: q.Of == Squares, from: q.Offset}
 	case Within:
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, signed: true, within: q.Clip.Bound()}
 	case Margins:

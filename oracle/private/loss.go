@@ -2,6 +2,7 @@ package private
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
@@ -26,11 +27,18 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 			return 0, fmt.Errorf("private: %w", err)
 		}
 		s.Of, s.W, s.Clip = Within, w[:last], rule
+	case q.Squares:
+		if s.W, s.Offset = w[:last], w[last]; math.IsNaN(s.Offset) || math.IsInf(s.Offset, 0) {
+			return 0, fmt.Errorf("private: squares of labels are taken from %v; choose a finite number", s.Offset)
+		}
 	}
 	if err := b.takeAt(q, s.W); err != nil {
 		return 0, err
 	}
-	if q.Labels {
+	switch {
+	case q.Squares:
+		s.Of = Squares
+	case q.Labels:
 		s.Of = Labels
 	}
 	if o.cfg.Pool != nil {
@@ -76,13 +84,16 @@ func (b *batch) totalLoss(q oracle.Loss, s Sum) (float64, error) {
 	return mean, b.answeredOne(mean)
 }
 
-// losses sums the losses at w, or labels above their lower bound, each clipped to [0, bound], or signed answers.
+// losses sums the losses at w, or labels above their lower bound or the squares of their distance from a number, each
+// clipped to [0, bound], or signed answers.
 type losses struct {
 	w           []float64
 	bound, unit float64     // bound 0: nothing is clipped, lab only
 	wrong       model.Model // whose 0-1 losses are summed instead; nil: losses
 	signed      bool        // less ½ each
 	labels      bool
+	squares     bool // of labels, from that number
+	from        float64
 	within      float64 // above 0: norms of gradients are counted instead, by whether they are within it
 }
 
@@ -101,6 +112,11 @@ func (t *losses) add(u *worker, v data.View) {
 	case t.labels:
 		for i := range l {
 			l[i] = float64(v.Y[v.Row(i)]) - u.s.facts.LabelMin
+		}
+	case t.squares:
+		for i := range l {
+			l[i] = float64(v.Y[v.Row(i)]) - t.from
+			l[i] *= l[i]
 		}
 	case t.wrong != nil:
 		u.classes = grow(u.classes, 2*v.Len())

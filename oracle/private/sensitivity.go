@@ -251,7 +251,7 @@ func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
 		return fallUnit(1), nil
 	case CellTotals:
 		return c.totalsUnit(facts.Rows), nil
-	case Decreases, Neighbors, Losses, Wrong, Answers, Within, Labels:
+	case Decreases, Neighbors, Losses, Wrong, Answers, Within, Labels, Squares:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)
 		}

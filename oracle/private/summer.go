@@ -72,6 +72,7 @@ const (
 	Margins    Kind = "margins"   // at W and At: slopes and curvatures as functions of margins
 	Within     Kind = "within"    // gradients at W: ½ for one within the bound of Clip, −½ for another
 	Labels     Kind = "labels"    // above the lower bound of the label, within [0, Bound]
+	Squares    Kind = "squares"   // of the distance of labels from Offset, within [0, Bound]
 	Rows       Kind = "rows"      // clipped encoded rows
 	Classes    Kind = "classes"   // records of each class
 	Scores     Kind = "scores"    // at W: records in the cells of Score, or its sums of errors
@@ -93,7 +94,7 @@ type Sum struct {
 	Shift        float64             // of gradients: is added to all margins
 	Augmentation oracle.Augmentation // of gradients
 	Bound        float64             // of losses, answers, labels and decreases
-	Offset       float64             // of 0-1 losses and answers
+	Offset       float64             // of 0-1 losses and answers; what labels are taken from, of squares
 	Margins      oracle.Margins      // of margins, at
 	At           []float64           // the shifts, the factor and the offsets
 	W            []float64           // of rows: any, one number for each feature
@@ -171,7 +172,7 @@ func (s *Sum) answered(facts oracle.Public) error {
 		return errNotCalibrated
 	case s.Of == Margins && len(s.At) != 2*facts.Margins()+1:
 		return fmt.Errorf("found %d shifts, factors and offsets of %d margins", len(s.At), facts.Margins())
-	case s.Of == Labels && !facts.Shifted || s.Shift != 0 && !facts.Shifts():
+	case (s.Of == Labels || s.Of == Squares) && !facts.Shifted || s.Shift != 0 && !facts.Shifts():
 		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
 	}
 	return nil

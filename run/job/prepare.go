@@ -615,7 +615,7 @@ func (j *Job) CostBy(spent func(privacy.Event, account.Accountant, privacy.Event
 func shifts(m method.Method) bool {
 	a, ok := m.(method.Auto)
 	_, adassp := m.(method.AdaSSP)
-	return adassp || ok && (a.LabelNoise > 0 || a.Shift != 0 || a.Solve == method.SolveStatistics)
+	return adassp || ok && (a.LabelNoise > 0 || a.FirstNoise > 0 || a.Shift != 0 || a.Solve == method.SolveStatistics)
 }
 
 // centers says whether a configured method centers rows.

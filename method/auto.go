@@ -46,7 +46,7 @@ type Auto struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400, or 28; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
-	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean; for one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes where its noise is short, otherwise none)"`
+	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean; for one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes, and for the squared loss if columns have curves, where its noise is short, otherwise none)"`
 	Solve    string   `yaml:"solve" json:"solve,omitempty" doc:"how the squared loss is minimized: by gradients, or by statistics (noisy XᵀX and Xᵀy, as adassp does) (default: statistics where their noise is small, otherwise gradients)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; for the squared loss 0.05 to 0.5 of R × the width of labels)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove (default: 0, all rows)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class, by noisy counts at the end) or none (default: class where the noise in a margin is large and last is none, otherwise none)"`
@@ -89,7 +89,9 @@ type Auto struct {
 	AllNoise  float64 `yaml:"-" json:"all_noise,omitempty"`
 	// noise multiplier of the mean label; 0: it is not asked for
 	LabelNoise float64 `yaml:"-" json:"label_noise,omitempty"`
-	Shift      float64 `yaml:"-" json:"shift,omitempty"` // what predictions begin at where it is not
+	// noise multiplier of the mean square of labels less their mean; 0: it is not asked for
+	SpreadNoise float64 `yaml:"-" json:"spread_noise,omitempty"`
+	Shift       float64 `yaml:"-" json:"shift,omitempty"` // what predictions begin at where it is not
 	// where the mean label is near a bound, the clip norm over the distance, at least; 0: Clip stays
 	Raise       float64 `yaml:"-" json:"raise,omitempty"`
 	MatrixShare float64 `yaml:"-" json:"matrix_share,omitempty"` // of statistics, AdaSSP.Share
@@ -121,8 +123,9 @@ const (
 	autoRate   = 3.0  // × 1/L; heavy ball is stable below 2(1+β)/L
 	autoKinked = 0.25 // L/R² that is counted on where the loss has kinks
 	// rows are centered where the noise in their mean has at most this length, over the bound on a row
-	autoCenter   = 0.6
-	autoL1Spread = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
+	autoCenter       = 0.6
+	autoNumberCenter = 0.07 // the same, where the label is a number and columns have curves
+	autoL1Spread     = 10.0 // rows held to R₁ in L1 are taken to have ‖x‖₂² = R₁²/10
 
 	autoMemory   = 10.0 // the run is at least this many times the memory 1/(1−β)
 	autoMinSteps = 60
@@ -279,6 +282,9 @@ func (c *autoChoice) left() float64 {
 	if c.LabelNoise > 0 {
 		left -= labelShare
 	}
+	if c.SpreadNoise > 0 {
+		left -= spreadShare
+	}
 	if c.LastNoise > 0 {
 		left -= lastShare
 	}
@@ -427,6 +433,9 @@ func (m Auto) plan(pub oracle.Public) privacy.Event {
 	if m.LabelNoise > 0 {
 		p = append(p, labelCost(pub, m.LabelNoise))
 	}
+	if m.SpreadNoise > 0 {
+		p = append(p, spreadCost(pub, m.SpreadNoise))
+	}
 	if m.ShareNoise > 0 {
 		p = append(p, shareCost(pub, m.ShareNoise))
 	}
@@ -473,7 +482,8 @@ func (m Auto) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2
 			return Step{W: make([]float64, pub.Dim), Shift: at.shift}, err
 		}
 		o := at.Oracle
-		m := m.skewed(pub, at.shift)
+		m, wide := m.within(pub, at.width)
+		m = m.skewed(wide, at.shift)
 		if at.choice.Lines {
 			m = m.straight(pub.Chosen(at.choice), obj)
 		}
@@ -530,7 +540,10 @@ func (m Auto) ask(ctx context.Context, o oracle.Oracle) (at begun, err error) {
 		if at.shift = at.first.label; m.Center == CenterMean && !at.choice.Lines {
 			at.center = at.first.center(len(at.choice.Pairs))
 		}
-		return at, nil
+		if m.SpreadNoise > 0 {
+			at.width, err = m.askWidth(ctx, at, at.shift)
+		}
+		return at, err
 	}
 	shift := m.Shift
 	if m.LabelNoise > 0 {
@@ -541,6 +554,11 @@ func (m Auto) ask(ctx context.Context, o oracle.Oracle) (at begun, err error) {
 	if m.ShareNoise > 0 {
 		if shift, err = m.askShare(ctx, o); err != nil {
 			return begun{Oracle: o}, err
+		}
+	}
+	if m.SpreadNoise > 0 {
+		if at.width, err = m.askWidth(ctx, o, shift); err != nil {
+			return at, err
 		}
 	}
 	at.shift = shift

@@ -114,6 +114,18 @@ func (c *autoChoice) centerable(pub oracle.Public) bool {
 	return pub.Centered && !c.Gradient.Off && !c.Gradient.Laplace && c.Gradient.Batch == 0
 }
 
+// longestCenter is the length of the noise in the mean row, over the bound on a row, up to which rows are centered by
+// default; 0: never.
+func (c *autoChoice) longestCenter(pub oracle.Public) float64 {
+	switch {
+	case pub.Classes == 2:
+		return autoCenter
+	case c.quad && pub.Shifted && len(pub.Numeric) > 0:
+		return autoNumberCenter
+	}
+	return 0
+}
+
 // setCenter chooses where the field is free: rows are centered where predictions begin at the share of a class, or
 // where the noise in their mean is short beside a row, so that the point that is taken from all of them is near their
 // mean. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta the sensitivity of its
@@ -127,7 +139,7 @@ func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if c.FirstNoise > 0 {
 		c.long = c.firstLength(pub)
 	}
-	if c.Center == "" && pub.Classes == 2 && c.given.Gradient.Noise == 0 && (c.long <= autoCenter || c.ShareNoise > 0) {
+	if c.Center == "" && c.given.Gradient.Noise == 0 && (c.long <= c.longestCenter(pub) || c.ShareNoise > 0) {
 		c.Center = CenterMean
 	}
 	if c.Center == CenterMean {

@@ -110,7 +110,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		case c.long > 0:
 			rests = append(rests,
 				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
-			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", autoCenter, centerShare)
+			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", c.longestCenter(pub), centerShare)
 		}
 		if c.ShareNoise > 0 {
 			rests = append(rests, c.atShare(pub))
@@ -118,14 +118,7 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 			why["fallback"] = "a model that noise decides is drawn toward the share of a class"
 		}
 	}
-	if c.quad && c.label > 0 {
-		begin := fmt.Sprintf("predictions begin at %.6g, the middle of the label's bounds", c.Shift)
-		if c.LabelNoise > 0 {
-			begin = "predictions begin there"
-		}
-		rests = append(rests,
-			fmt.Sprintf("label: its mean, released with %g of the budget, would have noise of %.3g of the width of its bounds; %s", labelShare, c.label, begin))
-	}
+	rests = append(rests, c.ofLabels()...)
 	if c.quad {
 		why["solve"] = fmt.Sprintf("the ridge that the noise of XᵀX needs, × d/R², is %.3g; statistics are taken up to %g",
 			c.ridge, autoExact)

@@ -21,6 +21,13 @@ const (
 // labelShare is the part of the budget that the mean label takes: of μ², which adds up over Gaussian noise on all rows.
 const labelShare = 0.05
 
+// The width of labels in a run: spreadWide times how far they are from their mean, by a release of spreadShare of the
+// budget (docs/measurements/methods.md#how-widely-labels-lie).
+const (
+	spreadShare = 0.01
+	spreadWide  = 5.0
+)
+
 // labelScales: a label is taken to lie within as many of pub.LabelScale on both sides of the mean together.
 const labelScales = 12
 
@@ -63,6 +70,49 @@ func askLabel(ctx context.Context, o oracle.Oracle, noise float64) (float64, err
 	return pub.LabelMin + math.Min(above, pub.LabelSpan), nil
 }
 
+// spreadQuery asks for the mean square of how far labels are from their mean, each at most that at which their width is
+// the known one.
+func spreadQuery(pub oracle.Public, noise float64) oracle.Loss {
+	far := labelWidth(pub) / spreadWide
+	return oracle.Loss{Bound: far * far, Noise: mech.Gaussian{Sigma: noise}, Labels: true, Squares: true}
+}
+
+// spreadCost is its event, on all rows.
+func spreadCost(pub oracle.Public, noise float64) privacy.Event {
+	return pub.Cost(sample.Full{}, []oracle.Query{spreadQuery(pub, noise)})
+}
+
+// askWidth asks how far labels are from a released mean, and returns how widely they lie: a deviation of the noise more
+// than the answer says, and no more than is known.
+func (m Auto) askWidth(ctx context.Context, o oracle.Oracle, mean float64) (float64, error) {
+	pub, q := o.Public(), spreadQuery(o.Public(), m.SpreadNoise)
+	b, err := o.Batch(ctx, sample.Full{}, q)
+	if err != nil {
+		return 0, err
+	}
+	at := make([]float64, pub.Dim+1)
+	at[pub.Dim] = mean
+	square, err := b.Loss(q, at)
+	if err != nil {
+		return 0, err
+	}
+	deviation := q.Bound * m.SpreadNoise / float64(pub.Rows)
+	if !(square > 0) { // NaN, too
+		square = 0
+	}
+	return spreadWide * math.Sqrt(math.Min(q.Bound, square+deviation)), nil
+}
+
+// within is m for labels that lie as widely as a release says, and the facts with that: its clip norm is a part of
+// their width, and its length is one over which noise moves predictions by a part of it.
+func (m Auto) within(pub oracle.Public, width float64) (Auto, oracle.Public) {
+	if width > 0 {
+		m.Gradient.Clip *= width / labelWidth(pub)
+		pub.LabelScale = width / labelScales
+	}
+	return m, pub
+}
+
 // startOf is what predictions begin at without a mean label: the middle of the label's bounds.
 func startOf(pub oracle.Public) float64 {
 	if !pub.Shifted {
@@ -71,17 +121,43 @@ func startOf(pub oracle.Public) float64 {
 	return pub.LabelMin + pub.LabelSpan/2
 }
 
-// setLabel asks for the mean label where its noise is short. one is the noise of a mean gradient of clip norm 1 that
-// takes the whole budget, delta that norm's sensitivity.
+// setLabel asks for the mean label where its noise is short, and, if columns have curves, for how far labels are from
+// it. one is the noise of a mean gradient of clip norm 1 that takes the whole budget, delta that norm's sensitivity.
 func (c *autoChoice) setLabel(pub oracle.Public, one, delta float64) {
-	if !pub.Shifted || c.Gradient.Batch != 0 || c.FirstNoise > 0 {
+	if !pub.Shifted || c.Gradient.Batch != 0 {
 		return
 	}
-	noise := one * float64(pub.Rows) / delta / math.Sqrt(labelShare)
-	c.label = noise / float64(pub.Rows)
-	if c.given.Gradient.Noise == 0 && c.label <= autoLabel {
-		c.LabelNoise, c.Shift = noise, 0
+	whole := one * float64(pub.Rows) / delta
+	if c.FirstNoise == 0 {
+		noise := whole / math.Sqrt(labelShare)
+		c.label = noise / float64(pub.Rows)
+		if c.given.Gradient.Noise == 0 && c.label <= autoLabel {
+			c.LabelNoise, c.Shift = noise, 0
+		}
 	}
+	if c.quad && len(pub.Numeric) > 0 && c.given.Gradient.Clip == 0 && (c.LabelNoise > 0 || c.FirstNoise > 0) {
+		noise := whole / math.Sqrt(spreadShare)
+		if spreadQuery(pub, noise).Validate() == nil { // its bound, a square, is a number
+			c.SpreadNoise = noise
+		}
+	}
+}
+
+// ofLabels says what is asked of labels.
+func (c *autoChoice) ofLabels() (said []string) {
+	if c.quad && c.label > 0 {
+		begin := fmt.Sprintf("predictions begin at %.6g, the middle of the label's bounds", c.Shift)
+		if c.LabelNoise > 0 {
+			begin = "predictions begin there"
+		}
+		said = append(said, fmt.Sprintf("label: its mean, released with %g of the budget, would have noise of %.3g of the width of its bounds; %s",
+			labelShare, c.label, begin))
+	}
+	if c.SpreadNoise > 0 {
+		said = append(said, fmt.Sprintf("width: how far labels are from their mean is released with %g of the budget; "+
+			"they count as %g times as wide as that from then on, and the clip norm is as much smaller", spreadShare, spreadWide))
+	}
+	return said
 }
 
 // skewed is m where the mean label is near a bound: most labels lie there then, and few far on the other side. Clipping

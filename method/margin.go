@@ -212,6 +212,7 @@ func (m Auto) ParameterNoise(pub oracle.Public, obj Objective, last Step) float6
 		last.T < m.Steps {
 		return 0
 	}
+	m, pub = m.within(pub, last.Width)
 	m = m.skewed(pub, last.Shift)
 	if last.Center != nil {
 		m, _ = m.around(pub, obj, last.Center)

@@ -135,6 +135,7 @@ type Step struct {
 	Claim    *secondorder.Claim // of a converged run that proves something of W
 	Center   []float64          // W is of rows less this released point, the intercept apart; nil: of rows as they are
 	Shift    float64            // is added to all margins of W: a public number, or a released one
+	Width    float64            // of labels, as released; 0: it was not asked for
 	// Lean, where it is not 0, times ‖W‖ is what margins get in addition, so that each has its sign: the step's model is
 	// one class, whose share of the rows is about Share, in the order of W's margins.
 	Lean, Share float64

@@ -81,6 +81,7 @@ func (m SHB) Run(ctx context.Context, o oracle.Oracle, obj Objective) iter.Seq2[
 type course struct {
 	center []float64 // rows are less it
 	shift  float64   // is added to all margins
+	width  float64   // of labels, Step.Width
 	metric *metric
 }
 
@@ -93,7 +94,7 @@ func (m P1) ball(ctx context.Context, o oracle.Oracle, obj Objective, beta float
 	x := make([]float64, pub.Dim)     // x_0 = 0
 	before := make([]float64, len(x)) // x_{t−1}; x_{−1} = x_0
 	along := make([]float64, len(x))
-	st := Step{W: x, Rate: m.Rate, Center: on.center, Shift: on.shift}
+	st := Step{W: x, Rate: m.Rate, Center: on.center, Shift: on.shift, Width: on.width}
 	for t := range m.Steps {
 		g, err := noisy.With(m.ask(pub, t)).At(ctx, x)
 		if err != nil {

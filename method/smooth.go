@@ -30,6 +30,7 @@ func (m Auto) Smooth(w []float64, pub oracle.Public, obj Objective, last Step) {
 	if !m.SmoothBumps || last.T < m.Steps {
 		return
 	}
+	m, pub = m.within(pub, last.Width)
 	m = m.skewed(pub, last.Shift)
 	c := m.facts(pub, obj)
 	curvature := m.Gradient.Clip / c.usual() * c.smooth / c.dim

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 
 	"github.com/sottodp/sotto/ledger"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // A Pool is that of an owner's run, whose journal is in the run directory (network.mode: sum). Package gossip/pool has
 // it.
 type Pool interface {
-	private.Pool
+	sum.Pool
 	// End compares the totals that this owner was shown with those of all others. It is called when the method asks for no
 	// more, before the run has a result, and again by a resume. After an error the run has none: it stays charged, and is
 	// not settled.

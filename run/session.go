@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -41,10 +42,10 @@ type Session struct {
 	rows     *data.Table
 	held     *data.Table // the part that is held out; nil: none
 	test     *data.Table
-	summer   private.Summer // of workers, who have the rows; nil: none
-	pool     Pool           // of all owners; nil: the run releases its own sums
-	before   float64        // the part of a filter's limit that was charged by then
-	admitted bool           // the table was read for this run before
+	summer   sum.Summer // of workers, who have the rows; nil: none
+	pool     Pool       // of all owners; nil: the run releases its own sums
+	before   float64    // the part of a filter's limit that was charged by then
+	admitted bool       // the table was read for this run before
 	unlock   func()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -21,9 +22,9 @@ import (
 type Trainer struct {
 	Job     *Job
 	Table   *data.Table
-	Part    string         // of a divided table, which Table is; "": that of the job's method
-	Summer  private.Summer // where the rows are, if Table has none
-	Pool    private.Pool   // of all owners, where the job's facts name several
+	Part    string     // of a divided table, which Table is; "": that of the job's method
+	Summer  sum.Summer // where the rows are, if Table has none
+	Pool    sum.Pool   // of all owners, where the job's facts name several
 	Meter   account.Meter
 	Journal oracle.Journal // NopJournal in the lab, and if another keeps the log
 	Streams noise.Streams

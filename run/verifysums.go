@@ -13,8 +13,8 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
-	"github.com/sottodp/sotto/oracle/private"
 	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -125,7 +125,7 @@ type journalPool struct {
 	at, sum          int // the attempt, and the next sum of it
 }
 
-// Meet implements private.Pool.
+// Meet implements sum.Pool.
 func (p *journalPool) Meet(context.Context) (held bool, err error) {
 	for {
 		if p.givenUp > p.retries {
@@ -143,14 +143,14 @@ func (p *journalPool) Meet(context.Context) (held bool, err error) {
 	}
 }
 
-// Sum implements private.Pool.
+// Sum implements sum.Pool.
 func (p *journalPool) Sum(_ context.Context, asked [sha256.Size]byte, n int,
 	_ func() ([]int64, error)) ([]int64, error) {
 	a := p.sums.Of(p.at)
 	switch {
 	case p.sum >= len(a.Totals) && a.GivenUp:
 		p.givenUp++
-		return nil, private.ErrGivenUp
+		return nil, sum.ErrGivenUp
 	case p.sum >= len(a.Totals):
 		return nil, replay.ErrEnd
 	case a.Parts[p.sum].Asked != asked || a.Totals[p.sum].N != n:
@@ -200,9 +200,9 @@ type noRows int
 
 func (n noRows) Rows() int { return int(n) }
 
-func (noRows) Draw(context.Context, private.Draw) error { return errNoRows }
+func (noRows) Draw(context.Context, sum.Draw) error { return errNoRows }
 
-func (noRows) Sum(context.Context, *private.Sum) error { return errNoRows }
+func (noRows) Sum(context.Context, *sum.Sum) error { return errNoRows }
 
 func (noRows) Take([]int64, int) {}
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/mask"
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -54,7 +54,7 @@ func batches(ctx context.Context, o *owner, times int, lengths ...int) (plain ma
 				plain[transport.PartKey(o.c.Owner, p.attempt, p.sum)] = slices.Clone(v)
 				return v, nil
 			})
-			if errors.Is(err, private.ErrGivenUp) {
+			if errors.Is(err, sum.ErrGivenUp) {
 				_, err = p.Meet(ctx)
 			} else {
 				k++

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 // A Local adds up the parts of owners that are goroutines of one process, without masks: for simulations, whose process
@@ -32,7 +32,7 @@ func NewLocal(n int) *Local {
 }
 
 // Owner is the pool of one of the owners.
-func (l *Local) Owner() private.Pool { return member{l} }
+func (l *Local) Owner() sum.Pool { return member{l} }
 
 // Close ends all owners that wait, with that error.
 func (l *Local) Close(err error) {
@@ -63,10 +63,10 @@ func (l *Local) wait(last func()) error {
 
 type member struct{ *Local }
 
-// Meet implements private.Pool: nobody is missing.
+// Meet implements sum.Pool: nobody is missing.
 func (m member) Meet(ctx context.Context) (bool, error) { return false, ctx.Err() }
 
-// Sum implements private.Pool.
+// Sum implements sum.Pool.
 func (m member) Sum(ctx context.Context, asked [sha256.Size]byte, n int,
 	part func() ([]int64, error)) ([]int64, error) {
 	v, err := part()

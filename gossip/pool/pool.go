@@ -22,7 +22,7 @@ import (
 
 	"github.com/sottodp/sotto/gossip/mask"
 	"github.com/sottodp/sotto/gossip/transport"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -44,7 +44,7 @@ type Options struct {
 // ErrBehind says that a journal is older than what its owner has stored.
 var ErrBehind = errors.New("the journal is older than what its owner has stored; restore the run directory as it was last written, or begin another run")
 
-// A Pool is one owner's private.Pool. After an error other than private.ErrGivenUp it returns that error. It is not
+// A Pool is one owner's sum.Pool. After an error other than sum.ErrGivenUp it returns that error. It is not
 // safe for concurrent use.
 type Pool struct {
 	Options
@@ -66,7 +66,7 @@ type Pool struct {
 	values     []int64
 }
 
-var _ private.Pool = (*Pool)(nil)
+var _ sum.Pool = (*Pool)(nil)
 
 // Open opens the pool with its journal.
 func Open(o Options) (*Pool, error) {
@@ -115,7 +115,7 @@ func (p *Pool) pass(a runlog.SumsAttempt) {
 	}
 }
 
-// Meet implements private.Pool.
+// Meet implements sum.Pool.
 func (p *Pool) Meet(ctx context.Context) (held bool, err error) {
 	if p.failed == nil {
 		held, p.failed = p.meet(ctx)
@@ -204,7 +204,7 @@ func (p *Pool) end(ctx context.Context) error {
 			}
 		}
 		p.open = true
-		if _, err := p.add(ctx, runlog.LastSum, 0, nil); !errors.Is(err, private.ErrGivenUp) {
+		if _, err := p.add(ctx, runlog.LastSum, 0, nil); !errors.Is(err, sum.ErrGivenUp) {
 			return err
 		}
 	}
@@ -289,13 +289,13 @@ func (p *Pool) stop(ctx context.Context) error {
 	return transport.PutStop(ctx, p.Store, p.Credentials, p.config, p.attempt, p.sum)
 }
 
-// Sum implements private.Pool. It masks the part in place.
+// Sum implements sum.Pool. It masks the part in place.
 func (p *Pool) Sum(ctx context.Context, asked [sha256.Size]byte, n int, part func() ([]int64, error)) ([]int64, error) {
 	if p.failed != nil {
 		return nil, p.failed
 	}
 	v, err := p.add(ctx, asked, n, part)
-	if err != nil && !errors.Is(err, private.ErrGivenUp) {
+	if err != nil && !errors.Is(err, sum.ErrGivenUp) {
 		p.failed = err
 	}
 	return v, err
@@ -309,7 +309,7 @@ func (p *Pool) add(ctx context.Context, asked [sha256.Size]byte, n int, part fun
 	case a.GivenUp && p.sum >= len(a.Totals):
 		p.open = false
 		p.givenUp++
-		return nil, private.ErrGivenUp
+		return nil, sum.ErrGivenUp
 	}
 	if p.sum >= len(a.Parts) && p.session != nil {
 		if err := p.mask(asked, n, part); err != nil {
@@ -398,7 +398,7 @@ func (p *Pool) outcome(ctx context.Context, r *runlog.SumsPart, numbers []byte) 
 		p.open = false
 		p.givenUp++
 		p.lacks = p.network.Owners[o.Lacks].Name
-		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.lacks, private.ErrGivenUp)
+		return nil, fmt.Errorf("attempt %d, %s: %w", p.attempt+1, p.lacks, sum.ErrGivenUp)
 	}
 	if r == nil || o.Claims[p.Credentials.Owner].Hash != sha256.Sum256(numbers) {
 		return nil, fmt.Errorf("%s: sum %d of attempt %d has another part of this owner: %w", p.Path, p.sum+1, p.attempt+1,

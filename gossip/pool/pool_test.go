@@ -17,7 +17,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -229,7 +229,7 @@ func (o *owner) batch(ctx context.Context, p *Pool, batch int) (all [][]int64, m
 			o.plain[[2]int{p.attempt, p.sum}] = slices.Clone(v)
 			return v, nil
 		})
-		if errors.Is(err, private.ErrGivenUp) {
+		if errors.Is(err, sum.ErrGivenUp) {
 			err = o.meet(ctx, p)
 			if err != nil {
 				return nil, nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/sottodp/sotto/gossip/transport/transporttest"
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/run/runlog"
 )
@@ -434,7 +434,7 @@ func (o *simOwner) process(ctx context.Context, l *transporttest.Life) (err erro
 		for place := 0; place < len(simSums); {
 			n := simSums[place]
 			asked := sha256.Sum256([]byte{byte(batch), byte(place)})
-			attempt, sum := p.attempt, p.sum
+			attempt, number := p.attempt, p.sum
 			switch w.Bug {
 			case twoRosters:
 				p.present = [sha256.Size]byte{}
@@ -443,16 +443,16 @@ func (o *simOwner) process(ctx context.Context, l *transporttest.Life) (err erro
 			}
 			v, err := p.Sum(ctx, asked, n, func() ([]int64, error) {
 				l.At("part")
-				return o.part(view, attempt, sum, batch, place, n, asked), nil
+				return o.part(view, attempt, number, batch, place, n, asked), nil
 			})
-			if late && (err == nil || errors.Is(err, private.ErrGivenUp)) {
+			if late && (err == nil || errors.Is(err, sum.ErrGivenUp)) {
 				late = false
 				if err := append1('c'); err != nil {
 					return err
 				}
 				o.charges++
 			}
-			if errors.Is(err, private.ErrGivenUp) {
+			if errors.Is(err, sum.ErrGivenUp) {
 				w.Count("given up", 1)
 				if err := meet(); err != nil {
 					return over(err)
@@ -461,7 +461,7 @@ func (o *simOwner) process(ctx context.Context, l *transporttest.Life) (err erro
 			} else if err != nil {
 				return err
 			}
-			w.accepts(o, attempt, sum, v)
+			w.accepts(o, attempt, number, v)
 			k := batch*len(simSums) + place
 			if o.totals[k] != nil && !slices.Equal(o.totals[k], v) && w.Restores == 0 {
 				w.Fail(o.Index, "it takes another total of batch %d after a restart", batch)

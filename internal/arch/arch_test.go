@@ -118,9 +118,10 @@ var table = map[string][]string{
 	// over vectors, which kern has.
 	"method":         join(privacys, []string{"internal/kern", "oracle", "schema", "method/reg", "method/schedule", "method/secondorder", "internal/registry"}),
 	"gossip":         join(privacys, []string{"oracle", "method", "method/reg", "method/schedule", "internal/registry"}),
-	"oracle/private": join(public, []string{"data", "model", "oracle/perturb"}),
-	"oracle/perturb": join(public, []string{"internal/lbfgs"}),                   // bounds and solvers: no data
-	"oracle/remote":  join(public, []string{"internal/twins", "oracle/private"}), // no data: a shard is given a Summer
+	"oracle/sum":     {"oracle", "privacy/clip", "privacy/noise", "privacy/sample"}, // who adds up what: no data
+	"oracle/private": join(public, []string{"data", "model", "oracle/perturb", "oracle/sum"}),
+	"oracle/perturb": join(public, []string{"internal/lbfgs"}),               // bounds and solvers: no data
+	"oracle/remote":  join(public, []string{"internal/twins", "oracle/sum"}), // no data: a shard is given a Summer
 	"oracle/replay":  public,
 	"run/runlog":     {"privacy", "privacy/account", "internal/frame", "internal/kern", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
 	"ledger":         {"internal/chart", "internal/redact", "privacy", "privacy/account", "internal/postgres", "internal/state", "internal/newfile", "internal/vfs", "internal/readfile", "internal/text"},
@@ -139,7 +140,7 @@ var table = map[string][]string{
 	"gossip/agreement": {"privacy", "oracle", "gossip", "run/runlog", "internal/newfile", "internal/readfile"},
 
 	// Sums of masked parts over the store, for the private oracle of each owner.
-	"gossip/pool": {"privacy", "oracle/private", "gossip/mask", "gossip/transport", "run/runlog"},
+	"gossip/pool": {"privacy", "oracle/sum", "gossip/mask", "gossip/transport", "run/runlog"},
 
 	// The gate to tables.
 	"access": {"data", "data/source", "schema", "ledger", "internal/state", "internal/twins", "internal/newfile", "internal/vfs", "internal/readfile"},
@@ -149,7 +150,7 @@ var table = map[string][]string{
 	"run/score": {"data", "model", "run/job", "run/quality", "run/runlog"},
 
 	// Layer 4, assembly: all above.
-	"run": join(public, []string{"run/job", "run/score", "record", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
+	"run": join(public, []string{"run/job", "run/score", "record", "access", "internal/postgres", "data", "model", "method", "oracle/private", "oracle/remote", "oracle/replay", "oracle/sum", "run/runlog", "run/quality", "internal/newfile", "internal/vfs", "ledger", "internal/chart", "internal/readfile", "internal/text"}),
 
 	// A comparison drives runs in the lab, which leave no record.
 	"study/compare": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "run/job", "run/score", "run/runlog", "internal/newfile", "internal/chart", "internal/readfile", "internal/text"}),
@@ -166,7 +167,7 @@ var table = map[string][]string{
 	"run/shards":   {"access", "privacy", "data", "schema", "oracle/private", "oracle/remote", "run", "run/job", "run/runlog", "internal/readfile"},
 
 	// An audit of runs in the lab, with canaries among the rows.
-	"study/audit": join(public, []string{"access", "data", "model", "method", "oracle/perturb", "oracle/private", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
+	"study/audit": join(public, []string{"access", "data", "model", "method", "oracle/perturb", "oracle/private", "oracle/sum", "run", "run/runlog", "internal/newfile", "internal/chart", "internal/audit", "internal/readfile", "internal/text"}),
 
 	// A search, which is charged and releases only its best.
 	"study/tune": join(public, []string{"internal/chart", "access", "data", "model", "method", "run", "run/job", "run/score", "ledger", "run/runlog", "internal/newfile", "internal/vfs", "internal/text"}),

@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -110,7 +111,7 @@ func curvedSums(t *testing.T, s *schema.Schema, tab *data.Table, workers int) (s
 		w[j], center[j] = float64(j%7)/8-0.3, float64(j%3)*0x1p-10
 	}
 	rule := clip.Norm{C: 0.3}
-	sum := func(q Sum) {
+	add := func(q sum.Sum) {
 		t.Helper()
 		unit, err := l.scale.of(&q, facts)
 		if err != nil {
@@ -130,20 +131,20 @@ func curvedSums(t *testing.T, s *schema.Schema, tab *data.Table, workers int) (s
 				t.Fatal(err)
 			}
 			q := oracle.Totals{Cells: 2, Count: 1, Pairs: 3}
-			sum(Sum{Of: CellTotals, Totals: q, Numbers: q.Len(facts)})
+			add(sum.Sum{Of: sum.CellTotals, Totals: q, Numbers: q.Len(facts)})
 		}
-		if err := l.Draw(t.Context(), Draw{Sampler: sampler, Total: l.Rows()}); err != nil {
+		if err := l.Draw(t.Context(), sum.Draw{Sampler: sampler, Total: l.Rows()}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // the second time, norms of centered rows are known
-			sum(Sum{Of: Gradients, W: w, Clip: rule, Center: center})
+			add(sum.Sum{Of: sum.Gradients, W: w, Clip: rule, Center: center})
 		}
-		sum(Sum{Of: Gradients, W: w, Clip: rule})
-		sum(Sum{Of: Rows, W: w, Clip: rule})
-		sum(Sum{Of: Hessians, W: w, Clip: rule})
-		sum(Sum{Of: Losses, W: w, Bound: 1})
-		sum(Sum{Of: Decreases, W: w, Along: center, Steps: []float64{0.5, 1}, Bound: 1})
-		sum(Sum{Of: Wrong, W: w, Bound: 1})
+		add(sum.Sum{Of: sum.Gradients, W: w, Clip: rule})
+		add(sum.Sum{Of: sum.Rows, W: w, Clip: rule})
+		add(sum.Sum{Of: sum.Hessians, W: w, Clip: rule})
+		add(sum.Sum{Of: sum.Losses, W: w, Bound: 1})
+		add(sum.Sum{Of: sum.Decreases, W: w, Along: center, Steps: []float64{0.5, 1}, Bound: 1})
+		add(sum.Sum{Of: sum.Wrong, W: w, Bound: 1})
 	}
 	return sums
 }

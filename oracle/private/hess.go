@@ -5,6 +5,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 )
@@ -38,7 +39,7 @@ func (b *batch) Hess(q oracle.Hess, w []float64) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.sum = Sum{Of: Hessians, Unit: r.unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
+	o.sum = sum.Sum{Of: sum.Hessians, Unit: r.unit, Clip: clip.Lipschitz{L: q.Clip}, W: w}
 	if q.Off {
 		r.grid, r.shift = r.unit*r.unit, 0
 	}

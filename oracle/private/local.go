@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -237,7 +238,7 @@ func (s *Local) Format(f fmt.State, _ rune) { io.WriteString(f, "private.Local")
 func (s *Local) Rows() int { return s.table.Units() }
 
 // Draw implements Summer.
-func (s *Local) Draw(_ context.Context, d Draw) error {
+func (s *Local) Draw(_ context.Context, d sum.Draw) error {
 	s.table.Random(d.Sampler.Size(s.facts.Rows)*randomShare < float64(s.facts.Rows))
 	if a, ok := d.Sampler.(sample.Allocation); ok {
 		if a.Batch == 0 || d.Key != s.epoch {
@@ -266,17 +267,17 @@ func (s *Local) rowsOf(dst, units []int32) []int32 {
 }
 
 // Sum implements Summer.
-func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
-	if err := q.check(&s.scale, s.facts); err != nil {
+func (s *Local) Sum(_ context.Context, q *sum.Sum) (err error) {
+	if err := checkSum(q, &s.scale, s.facts); err != nil {
 		return err
 	}
 	switch q.Of {
-	case Gradients, Rows:
+	case sum.Gradients, sum.Rows:
 		s.counts = nil // Take adds up the workers' own
 		err = s.clippedOf(q)
-	case Hessians:
+	case sum.Hessians:
 		s.counts = s.hessian(&curvature{w: q.W, clip: q.Clip, unit: q.Unit}, s.listed, s.whole)
-	case Wrong, Answers:
+	case sum.Wrong, sum.Answers:
 		if !twoClasses(s.model) {
 			return fmt.Errorf("found 0-1 losses of the model %s", s.model.Name())
 		}
@@ -284,7 +285,7 @@ func (s *Local) Sum(_ context.Context, q *Sum) (err error) {
 		if err != nil {
 			return err
 		}
-		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with, signed: q.Of == Answers}, q.Len(),
+		s.count(s.tallied(&losses{w: q.W, bound: q.Bound, unit: q.Unit, wrong: with, signed: q.Of == sum.Answers}, q.Len(),
 			q.Unit, s.listed, s.whole))
 	default:
 		s.count(s.added(q))
@@ -301,7 +302,7 @@ func (s *Local) count(sums []decrease) {
 }
 
 // clippedOf adds up gradients, which Take hands out.
-func (s *Local) clippedOf(q *Sum) (err error) {
+func (s *Local) clippedOf(q *sum.Sum) (err error) {
 	if s.views, err = q.Augmentation.Of(s.facts.Image, s.batch); err != nil {
 		return err
 	}
@@ -313,31 +314,32 @@ func (s *Local) clippedOf(q *Sum) (err error) {
 		return err
 	}
 	s.shifted = shifted
-	s.ofRows = q.Of == Rows
+	s.ofRows = q.Of == sum.Rows
 	defer func() { s.views, s.ofRows, s.shifted = nil, false, s.model }() // of this sum alone
 	_, err = s.clipped(q.W, q.Clip, s.facts, s.listed, s.whole)
 	return err
 }
 
 // added are the sums of figures of rows, plain float64s where there is no unit.
-func (s *Local) added(q *Sum) []decrease {
+func (s *Local) added(q *sum.Sum) []decrease {
 	var t tally
 	switch q.Of {
-	case Decreases:
+	case sum.Decreases:
 		return s.decrease(oracle.Line{From: q.W, Along: q.Along}, q.Steps, q.Bound, s.listed, s.whole, q.Again)
-	case Neighbors:
+	case sum.Neighbors:
 		t = &neighbors{from: q.W, step: q.Step, bound: q.Bound, unit: q.Unit}
-	case Losses, Labels, Squares:
-		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == Labels, squares: q.Of == Squares, from: q.Offset}
-	case Within:
+	case sum.Losses, sum.Labels, sum.Squares:
+		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, labels: q.Of == sum.Labels, squares: q.Of == sum.Squares,
+			from: q.Offset}
+	case sum.Within:
 		t = &losses{w: q.W, bound: q.Bound, unit: q.Unit, signed: true, within: q.Clip.Bound()}
-	case Margins:
+	case sum.Margins:
 		t = newMargins(q, s.model, s.facts)
-	case Classes:
+	case sum.Classes:
 		t = classes{q.Classes, int64(1 / q.Unit)}
-	case Scores:
+	case sum.Scores:
 		t = newScoring(q, s.model)
-	case CellTotals:
+	case sum.CellTotals:
 		t = newTotaling(q, &s.scale, s.facts)
 	}
 	return s.tallied(t, q.Len(), q.Unit, s.listed, s.whole)

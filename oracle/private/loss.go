@@ -7,26 +7,27 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/clip"
 )
 
 // Loss answers a charged loss query. The line where private becomes public is the call of Add.
 func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	o := b.o
-	s := Sum{Of: Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w}
+	s := sum.Sum{Of: sum.Losses, Unit: unitFor(q.Bound), Bound: q.Bound, W: w}
 	switch last := len(w) - 1; {
 	case last < 0:
 	case q.Wrong:
-		s.Of, s.W, s.Offset = Wrong, w[:last], w[last]
+		s.Of, s.W, s.Offset = sum.Wrong, w[:last], w[last]
 		if q.Signed {
-			s.Of = Answers
+			s.Of = sum.Answers
 		}
 	case q.Within:
 		rule := clip.Norm{C: w[last]}
 		if err := rule.Validate(); err != nil {
 			return 0, fmt.Errorf("private: %w", err)
 		}
-		s.Of, s.W, s.Clip = Within, w[:last], rule
+		s.Of, s.W, s.Clip = sum.Within, w[:last], rule
 	case q.Squares:
 		if s.W, s.Offset = w[:last], w[last]; math.IsNaN(s.Offset) || math.IsInf(s.Offset, 0) {
 			return 0, fmt.Errorf("private: squares of labels are taken from %v; choose a finite number", s.Offset)
@@ -37,9 +38,9 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 	}
 	switch {
 	case q.Squares:
-		s.Of = Squares
+		s.Of = sum.Squares
 	case q.Labels:
-		s.Of = Labels
+		s.Of = sum.Labels
 	}
 	if o.cfg.Pool != nil {
 		return b.totalLoss(q, s)
@@ -65,7 +66,7 @@ func (b *batch) Loss(q oracle.Loss, w []float64) (float64, error) {
 }
 
 // totalLoss is the mean loss over the records of all owners.
-func (b *batch) totalLoss(q oracle.Loss, s Sum) (float64, error) {
+func (b *batch) totalLoss(q oracle.Loss, s sum.Sum) (float64, error) {
 	r, err := b.o.losses(q)
 	if err != nil {
 		return 0, err

@@ -7,6 +7,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 var errNotCalibrated = errors.New("private: sums over margins are for models whose probabilities are functions of margins, logistic and softmax, in a run that says that it calibrates them")
@@ -22,7 +23,7 @@ func (b *batch) Margins(q oracle.Margins, at []float64) ([]float64, error) {
 	}
 	r := o.margins(q)
 	dim := o.cfg.Facts.Dim
-	o.sum = Sum{Of: Margins, Unit: r.unit, Margins: q, W: at[:dim], At: at[dim:]}
+	o.sum = sum.Sum{Of: sum.Margins, Unit: r.unit, Margins: q, W: at[:dim], At: at[dim:]}
 	counts, err := o.take(&o.sum)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ type margins struct {
 	one    float64 // in units
 }
 
-func newMargins(s *Sum, m model.Model, facts oracle.Public) *margins {
+func newMargins(s *sum.Sum, m model.Model, facts oracle.Public) *margins {
 	k := facts.Margins()
 	t := &margins{of: m.(model.Marginal), w: s.W, shift: s.At[:k], a: s.At[k], b: s.At[k+1:], bound: s.Margins.Bound,
 		facts: facts, one: 1 / s.Unit}

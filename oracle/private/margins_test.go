@@ -12,6 +12,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/replay"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -306,7 +307,7 @@ func marginCounts(t interface{ Fatal(...any) }, cfg Config, q oracle.Margins, at
 	}
 	defer s.Close()
 	s.whole = true
-	sum := Sum{Of: Margins, Unit: fallUnit(1), Margins: q, W: at[:cfg.Facts.Dim], At: at[cfg.Facts.Dim:]}
+	sum := sum.Sum{Of: sum.Margins, Unit: fallUnit(1), Margins: q, W: at[:cfg.Facts.Dim], At: at[cfg.Facts.Dim:]}
 	if err := s.Sum(context.Background(), &sum); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 var errNotShifted = errors.New("private: means of labels, and gradients at shifted margins, are for models with one margin over rows of numbers")
@@ -22,7 +23,7 @@ func (b *batch) Mean(q oracle.Mean) ([]float64, error) {
 		return nil, err
 	}
 	m := b.memory(o.cfg.Facts.Dim)
-	o.sum = Sum{Of: Rows, Clip: q.Grad().Clip, W: m}
+	o.sum = sum.Sum{Of: sum.Rows, Clip: q.Grad().Clip, W: m}
 	if err := o.noisySum(m, q.Grad(), b.size); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -22,7 +23,7 @@ import (
 
 // A diary is a meter, a journal and a Summer that write down when they are called. One that is to fail does so, and is written down.
 type diary struct {
-	Summer
+	sum.Summer
 	adj   privacy.Adjacency
 	lines []string
 	fail  string
@@ -41,14 +42,14 @@ func (d *diary) note(what string) error {
 func (d *diary) Adjacency() privacy.Adjacency { return d.adj }
 func (d *diary) Charge(privacy.Event) error   { return d.note("meter") }
 
-func (d *diary) Draw(ctx context.Context, draw Draw) error {
+func (d *diary) Draw(ctx context.Context, draw sum.Draw) error {
 	if err := d.note("sample"); err != nil {
 		return err
 	}
 	return d.Summer.Draw(ctx, draw)
 }
 
-func (d *diary) Sum(ctx context.Context, s *Sum) error {
+func (d *diary) Sum(ctx context.Context, s *sum.Sum) error {
 	if err := d.note("sum"); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func TestRefusedChargeReadsNothing(t *testing.T) {
 		t.Errorf("a canceled batch: %v after %v", err, d.lines)
 	}
 	// A Summer counts in its own unit only: the sensitivity is stated in it.
-	s := Sum{Of: Losses, Bound: 1, Unit: 0.5, W: []float64{0, 0}}
+	s := sum.Sum{Of: sum.Losses, Bound: 1, Unit: 0.5, W: []float64{0, 0}}
 	if err := local.Sum(t.Context(), &s); err == nil || !strings.Contains(err.Error(), "units of 0.5") {
 		t.Errorf("sums in another unit: %v", err)
 	}

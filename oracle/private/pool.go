@@ -1,38 +1,19 @@
 package private
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
-
-// A Pool adds up the parts of all owners of a network, so that only their sum can be read (network.mode: sum). A
-// part is an owner's exact sum with its share of noise (mech.Share); the Pool masks it, so what it is given is private
-// and what it returns is public. For each attempt at a batch the oracle calls Meet, then charges, and then calls Sum
-// once for each query.
-type Pool interface {
-	// Meet waits until all owners are there for the next attempt. Nothing was charged for it. held says that an earlier
-	// process of this owner charged the attempt and masked a part of it: it is not charged again. Owners make as many
-	// attempts as they all have planned, retries included; after that the error wraps privacy.ErrExhausted.
-	Meet(ctx context.Context) (held bool, err error)
-	// Sum returns the sum of all owners' parts modulo 2⁶⁴, n numbers, valid until the next call. part makes the owner's;
-	// it is not called for a part that an earlier process masked. asked is a hash of what all owners must agree on beside
-	// what was released before. ErrGivenUp says that an owner's part is missing and the attempt is over for all owners:
-	// the oracle meets, charges and draws again.
-	Sum(ctx context.Context, asked [32]byte, n int, part func() ([]int64, error)) ([]int64, error)
-}
-
-// ErrGivenUp is returned by a Pool when the owners have given an attempt up.
-var ErrGivenUp = errors.New("private: an owner's part is missing; the attempt was given up")
 
 // errHeld is a Pool's fault: what an earlier process drew is lost, so a held attempt has no more parts.
 var errHeld = errors.New("private: a part of an attempt that an earlier process began")
@@ -110,7 +91,7 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 		return nil, err
 	}
 	for {
-		sum, err := o.cfg.Pool.Sum(b.ctx, asked, n, func() ([]int64, error) {
+		all, err := o.cfg.Pool.Sum(b.ctx, asked, n, func() ([]int64, error) {
 			if b.held {
 				return nil, errHeld
 			}
@@ -127,14 +108,14 @@ func (b *batch) total(q oracle.Query, r release, n int, part func() ([]int64, er
 			return v, nil
 		})
 		switch {
-		case err == nil && len(sum) != n:
-			return nil, fmt.Errorf("private: a Pool's sum of %d numbers; asked were %d", len(sum), n)
+		case err == nil && len(all) != n:
+			return nil, fmt.Errorf("private: a Pool's sum of %d numbers; asked were %d", len(all), n)
 		case err == nil:
-			for i := range sum {
-				sum[i] >>= r.shift
+			for i := range all {
+				all[i] >>= r.shift
 			}
-			return sum, nil
-		case !errors.Is(err, ErrGivenUp):
+			return all, nil
+		case !errors.Is(err, sum.ErrGivenUp):
 			return nil, err
 		}
 		if err := o.attempt(b.ctx, b.sampler, o.lastCost); err != nil {

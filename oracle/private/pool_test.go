@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -91,7 +92,7 @@ func (m *member) Sum(_ context.Context, asked [32]byte, n int, part func() ([]in
 		m.up = m.giveUp != nil && m.giveUp(m.round, asked)
 	})
 	if m.up {
-		return nil, ErrGivenUp
+		return nil, sum.ErrGivenUp
 	}
 	return slices.Clone(m.total), nil
 }
@@ -128,7 +129,7 @@ func atOnce(t *testing.T, all []*Oracle, f func(i int, o *Oracle) error) {
 
 // A listener is a Pool that notes what goes in.
 type listener struct {
-	Pool
+	sum.Pool
 	did   []string
 	drawn [][]int64
 	asked [][32]byte
@@ -150,7 +151,7 @@ func (l *listener) Sum(ctx context.Context, asked [32]byte, n int, part func() (
 // The release of all owners is, bit for bit, that of one process that adds up the owners' exact sums and shares, and it is the same at each
 // owner. Each charges Shared, before its part is drawn.
 func TestPoolReleases(t *testing.T) {
-	poolReleases(t, func(_ *testing.T, owners int) (all []Pool) {
+	poolReleases(t, func(_ *testing.T, owners int) (all []sum.Pool) {
 		p := newPlaza(owners, nil)
 		for i := range owners {
 			all = append(all, &member{plaza: p, at: i})
@@ -160,7 +161,7 @@ func TestPoolReleases(t *testing.T) {
 }
 
 // poolReleases checks that of the pools that open makes for so many owners.
-func poolReleases(t *testing.T, open func(t *testing.T, owners int) []Pool) {
+func poolReleases(t *testing.T, open func(t *testing.T, owners int) []sum.Pool) {
 	for _, c := range []struct {
 		adj     privacy.Adjacency
 		sampler sample.Sampler
@@ -172,7 +173,7 @@ func poolReleases(t *testing.T, open func(t *testing.T, owners int) []Pool) {
 	}
 }
 
-func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler, pools []Pool) {
+func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler, pools []sum.Pool) {
 	const dim, n, batches = 5, 90, 2
 	rnd := rand.New(rand.NewPCG(1, 2))
 	rows := randomRows(rnd, n, dim)
@@ -232,10 +233,10 @@ func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler,
 	var want []float64
 	w := start
 	for batch := range batches {
-		draws := make([]Draw, len(tables))
+		draws := make([]sum.Draw, len(tables))
 		noises := make([]noise.Source, len(tables))
 		for i, tab := range tables {
-			draws[i] = Draw{Sampler: sampler, Batch: batch, Total: tab.Rows()}
+			draws[i] = sum.Draw{Sampler: sampler, Batch: batch, Total: tab.Rows()}
 			streams := noise.SeededStreams(uint64(i))
 			if err := errors.Join(streams.Reset(&noises[i], "noise", batch), streams.Key(&draws[i].Key, "sample", batch)); err != nil {
 				t.Fatal(err)
@@ -245,17 +246,17 @@ func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler,
 		for k, q := range []oracle.Query{g, h, l} {
 			var r release
 			var err error
-			s := Sum{W: w}
+			s := sum.Sum{W: w}
 			switch q := q.(type) {
 			case oracle.Grad:
 				r, err = o.gradients(q, false)
-				s.Of, s.Clip, s.Unit = Gradients, q.Clip, r.unit
+				s.Of, s.Clip, s.Unit = sum.Gradients, q.Clip, r.unit
 			case oracle.Hess:
 				r, err = o.hessians(q.Clip, false)
-				s.Of, s.Clip, s.Unit = Hessians, clip.Lipschitz{L: q.Clip}, r.unit
+				s.Of, s.Clip, s.Unit = sum.Hessians, clip.Lipschitz{L: q.Clip}, r.unit
 			case oracle.Loss:
 				r, err = o.losses(q)
-				s.Of, s.Bound, s.Unit = Losses, q.Bound, r.unit
+				s.Of, s.Bound, s.Unit = sum.Losses, q.Bound, r.unit
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -310,7 +311,7 @@ func poolReleasesOf(t *testing.T, adj privacy.Adjacency, sampler sample.Sampler,
 }
 
 // exactSum is the exact sum over the rows of a table that are drawn.
-func exactSum(t *testing.T, tab *data.Table, m model.Model, facts oracle.Public, d Draw, s *Sum) []int64 {
+func exactSum(t *testing.T, tab *data.Table, m model.Model, facts oracle.Public, d sum.Draw, s *sum.Sum) []int64 {
 	t.Helper()
 	l, err := NewLocal(tab, m, facts, 1)
 	if err != nil {
@@ -349,8 +350,8 @@ func TestPoolPartHasItsShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, tab := range tables {
-		s := Sum{Of: Gradients, Clip: q.Clip, Unit: r.unit, W: w}
-		exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, Draw{Sampler: sample.Full{}, Total: tab.Rows()}, &s)
+		s := sum.Sum{Of: sum.Gradients, Clip: q.Clip, Unit: r.unit, W: w}
+		exact := exactSum(t, tab, all[i].cfg.Model, all[i].cfg.Facts, sum.Draw{Sampler: sample.Full{}, Total: tab.Rows()}, &s)
 		mech.RoundShift(exact, r.shift)
 		squares := 0.0
 		for _, part := range pools[i].drawn {
@@ -411,7 +412,7 @@ func TestPoolAttempts(t *testing.T) {
 
 // failing is a Pool whose sums fail from one on.
 type failing struct {
-	Pool
+	sum.Pool
 	left int
 	err  error
 }
@@ -435,7 +436,7 @@ func TestPoolHalfABatch(t *testing.T) {
 		charged int
 	}{
 		"interrupted": {context.Canceled, false, context.Canceled, 1},
-		"no retries":  {ErrGivenUp, true, privacy.ErrExhausted, 1},
+		"no retries":  {sum.ErrGivenUp, true, privacy.ErrExhausted, 1},
 	} {
 		all, _ := owners(t, privacy.AddRemove, []*data.Table{table(rows[:10], 2, false), table(rows[10:], 2, false)}, 0, nil)
 		for _, o := range all {

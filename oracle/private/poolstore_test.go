@@ -10,12 +10,13 @@ import (
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/run/runlog"
 )
 
 // The same over masks, a store and a hub that adds.
 func TestPoolReleasesOverTheStore(t *testing.T) {
-	private.PoolReleases(t, func(t *testing.T, owners int) (all []private.Pool) {
+	private.PoolReleases(t, func(t *testing.T, owners int) (all []sum.Pool) {
 		var names []string
 		for i := range owners {
 			names = append(names, fmt.Sprint("hospital-", i+1))

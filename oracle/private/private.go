@@ -42,6 +42,7 @@ import (
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -61,23 +62,23 @@ type Config struct {
 	Journal oracle.Journal // the durable log of charges and releases
 	First   int            // number of the first batch; above 0 after a resume
 	Workers int            // goroutines of a large pass; 0 means 1
-	Summer  Summer         // sums over rows that are not in Table; Table then has only their public facts
-	Pool    Pool           // of the other owners, where the facts name several; nil: this oracle releases its own sums
+	Summer  sum.Summer     // sums over rows that are not in Table; Table then has only their public facts
+	Pool    sum.Pool       // of the other owners, where the facts name several; nil: this oracle releases its own sums
 	Own     int            // nominal rows of this owner, beside a Pool: Facts.Rows are those of all
 }
 
 // Oracle answers queries about private rows. It is for one goroutine.
 type Oracle struct {
 	cfg    Config
-	summer Summer
+	summer sum.Summer
 	local  *Local // the same, where the rows are in the table; else nil
 	scale  scale
 	units  int // records; private
 	batch  batch
 	count  int // number of the next batch
 
-	draw        Draw
-	sum         Sum
+	draw        sum.Draw
+	sum         sum.Sum
 	counts      [chunk]int64
 	many        []int64 // counts of a sum that gets its noise as a whole
 	noise       noise.Source
@@ -581,7 +582,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 			return nil, err
 		}
 	} else {
-		o.sum = Sum{Of: Gradients, Clip: q.Clip, Augmentation: q.Augmentation, W: w, Center: center, Shift: q.Shift}
+		o.sum = sum.Sum{Of: sum.Gradients, Clip: q.Clip, Augmentation: q.Augmentation, W: w, Center: center, Shift: q.Shift}
 		if err := o.noisySum(g, q, b.size); err != nil {
 			return nil, err
 		}

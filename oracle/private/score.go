@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 // Score answers a charged score. The line where private becomes public is the call of Add.
@@ -18,7 +19,7 @@ func (b *batch) Score(q oracle.Score, w []float64) ([]float64, error) {
 		return nil, err
 	}
 	r := o.cells(q)
-	o.sum = Sum{Of: Scores, Unit: r.unit, Score: q, Classes: o.cfg.Facts.Classes, W: w}
+	o.sum = sum.Sum{Of: sum.Scores, Unit: r.unit, Score: q, Classes: o.cfg.Facts.Classes, W: w}
 	counts, err := o.take(&o.sum)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ type scoring struct {
 	one      int64 // record, in units
 }
 
-func newScoring(s *Sum, m model.Model) *scoring {
+func newScoring(s *sum.Sum, m model.Model) *scoring {
 	t := &scoring{q: s.Score, w: s.W, m: m, classes: s.Classes, cells: s.Score.Cells(s.Classes), one: int64(1 / s.Unit)}
 	t.edges, t.decision = s.Score.Edges(s.Classes)
 	return t

@@ -11,6 +11,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -47,7 +48,7 @@ func scoreCounts(t testing.TB, tab *data.Table, m model.Model, w []float64, q or
 	}
 	defer s.Close()
 	s.whole = true
-	sum := Sum{Of: Scores, Unit: cellUnit(s.facts), Score: q, Classes: classes, W: w}
+	sum := sum.Sum{Of: sum.Scores, Unit: cellUnit(s.facts), Score: q, Classes: classes, W: w}
 	if err := s.Sum(t.Context(), &sum); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestScoreThreshold(t *testing.T) {
 		if c.bins > 0 {
 			q.Step = 0.5
 		}
-		s := newScoring(&Sum{Unit: 1, Score: q, Classes: 2}, logistic(t, 1))
+		s := newScoring(&sum.Sum{Unit: 1, Score: q, Classes: 2}, logistic(t, 1))
 		bins := len(s.edges) + 1
 		if !slices.IsSorted(s.edges) || s.cells != 2*bins || c.threshold == 0.25 && bins != map[int]int{0: 2, 4: 11}[c.bins] {
 			t.Fatalf("%+v: edges %v, %d cells", c, s.edges, s.cells)

@@ -6,6 +6,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 // together is how many steps of a line share the first pass over the rows, in which most
@@ -82,12 +83,12 @@ func (b *batch) search(q oracle.Search, along oracle.Line) (int, error) {
 
 // decreases sums for each of the steps. again says that the last sum of the batch was along the same line.
 func (b *batch) decreases(along oracle.Line, steps []float64, bound float64, again bool) ([]decrease, error) {
-	return b.sums(Sum{Of: Decreases, Unit: unitFor(bound), Bound: bound, W: along.From, Along: along.Along, Steps: steps,
-		Again: again})
+	return b.sums(sum.Sum{Of: sum.Decreases, Unit: unitFor(bound), Bound: bound, W: along.From, Along: along.Along,
+		Steps: steps, Again: again})
 }
 
 // sums are those of s over the sample: whole numbers, but where s has no unit, in the lab.
-func (b *batch) sums(s Sum) ([]decrease, error) {
+func (b *batch) sums(s sum.Sum) ([]decrease, error) {
 	o := b.o
 	o.sum = s
 	if s.Unit == 0 {
@@ -102,7 +103,7 @@ func (b *batch) sums(s Sum) ([]decrease, error) {
 }
 
 // take returns the counts of a sum that gets its noise as a whole. They are valid until the next.
-func (o *Oracle) take(s *Sum) ([]int64, error) {
+func (o *Oracle) take(s *sum.Sum) ([]int64, error) {
 	if err := o.summer.Sum(o.batch.ctx, s); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 )
 
 // Select answers a charged choice. The line where private becomes public is the call of Choose.
@@ -33,7 +34,7 @@ func (b *batch) Select(q oracle.Select, among oracle.Candidates) (int, error) {
 // scores are the sums of a choice, less what its candidates must bring.
 func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int, unit float64) (sums []decrease, err error) {
 	if _, count := among.(oracle.Classes); count {
-		return b.sums(Sum{Of: Classes, Unit: unit, Classes: n})
+		return b.sums(sum.Sum{Of: sum.Classes, Unit: unit, Classes: n})
 	}
 	if q.Bound == 0 {
 		unit = 0
@@ -50,7 +51,7 @@ func (b *batch) scores(q oracle.Select, among oracle.Candidates, n int, unit flo
 		}
 		least = c.Least
 	case oracle.Neighbors:
-		moved, err := b.sums(Sum{Of: Neighbors, Unit: unit, Bound: q.Bound, W: c.From, Step: c.Step})
+		moved, err := b.sums(sum.Sum{Of: sum.Neighbors, Unit: unit, Bound: q.Bound, W: c.From, Step: c.Step})
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -234,24 +235,24 @@ func scaleOf(t *data.Table, m model.Model) scale {
 }
 
 // of is the public unit of a sum.
-func (c *scale) of(s *Sum, facts oracle.Public) (float64, error) {
+func (c *scale) of(s *sum.Sum, facts oracle.Public) (float64, error) {
 	switch s.Of {
-	case Gradients, Rows:
+	case sum.Gradients, sum.Rows:
 		return c.unitOf(s.Clip.Bound(), facts.Rows)
-	case Hessians:
+	case sum.Hessians:
 		return rootUnit(s.Clip.Bound(), facts.Rows), nil
-	case Classes:
+	case sum.Classes:
 		if facts.UnitRows > 0 { // rows count as shares of a record
 			return fallUnit(1), nil
 		}
 		return 1, nil
-	case Scores:
+	case sum.Scores:
 		return cellUnit(facts), nil
-	case Margins:
+	case sum.Margins:
 		return fallUnit(1), nil
-	case CellTotals:
+	case sum.CellTotals:
 		return c.totalsUnit(facts.Rows), nil
-	case Decreases, Neighbors, Losses, Wrong, Answers, Within, Labels, Squares:
+	case sum.Decreases, sum.Neighbors, sum.Losses, sum.Wrong, sum.Answers, sum.Within, sum.Labels, sum.Squares:
 		if !(s.Bound > 0) {
 			return 0, fmt.Errorf("found %s without a bound", s.Of)
 		}

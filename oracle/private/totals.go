@@ -7,6 +7,7 @@ import (
 
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -21,7 +22,7 @@ func (b *batch) Totals(q oracle.Totals) ([]float64, error) {
 		return nil, err
 	}
 	a := b.memory(q.Len(o.cfg.Facts))
-	o.sum = Sum{Of: CellTotals, Unit: r.unit, Totals: q, Numbers: len(a)}
+	o.sum = sum.Sum{Of: sum.CellTotals, Unit: r.unit, Totals: q, Numbers: len(a)}
 	if err := o.released(a, q.Noise, r, 1); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ type totaling struct {
 	width int     // numbers of a cell
 }
 
-func newTotaling(s *Sum, c *scale, facts oracle.Public) *totaling {
+func newTotaling(s *sum.Sum, c *scale, facts oracle.Public) *totaling {
 	return &totaling{q: s.Totals, facts: facts, of: facts.Paired(), inv: 1 / c.rowUnit, count: c.count(s.Totals, facts),
 		one: int64(c.rowUnit / s.Unit), width: s.Numbers / s.Totals.Cells}
 }

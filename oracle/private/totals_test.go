@@ -13,6 +13,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -321,8 +322,8 @@ func totalsSum(t testing.TB, tab *data.Table, facts oracle.Public, q oracle.Tota
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sum{Of: CellTotals, Unit: r.unit, Totals: q, Numbers: q.Len(facts)}
-	if err := o.local.Draw(t.Context(), Draw{Sampler: sample.Full{}, Total: tab.Rows()}); err != nil {
+	s := sum.Sum{Of: sum.CellTotals, Unit: r.unit, Totals: q, Numbers: q.Len(facts)}
+	if err := o.local.Draw(t.Context(), sum.Draw{Sampler: sample.Full{}, Total: tab.Rows()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.local.Sum(t.Context(), &s); err != nil {

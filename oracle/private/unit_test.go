@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -172,7 +173,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		draw(n, classes)
 		ask, unit := anyScore(rnd, features, classes), fallUnit(1)
 		q.sign, q.bound = true, ask.Sensitivity(classes, privacy.AddRemove)
-		tallied(newScoring(&Sum{Unit: unit, Score: ask, Classes: classes, W: line.From}, m), ask.Len(classes), unit)
+		tallied(newScoring(&sum.Sum{Unit: unit, Score: ask, Classes: classes, W: line.From}, m), ask.Len(classes), unit)
 		q.p = 2
 	case "margins":
 		for !model.Calibrates(m) {
@@ -184,7 +185,7 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		at := append(make([]float64, facts.Margins()), anyLine(rnd, 1+facts.Margins(), 1).From...)
 		q.bound = ask.Sensitivity(facts)
 		line := anyLine(rnd, m.Dim(), 1)
-		tallied(newMargins(&Sum{Of: Margins, Unit: unit, Margins: ask, W: line.From, At: at}, m, facts), ask.Len(facts), unit)
+		tallied(newMargins(&sum.Sum{Of: sum.Margins, Unit: unit, Margins: ask, W: line.From, At: at}, m, facts), ask.Len(facts), unit)
 		q.p = 2
 	case "hessian":
 		var label func() float32

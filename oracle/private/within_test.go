@@ -9,6 +9,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -101,7 +102,7 @@ func TestSensitivityOfWithin(t *testing.T) {
 			for j, c := range counts {
 				v[j] = float64(c) * unit / bound
 			}
-			if err := s.Sum(t.Context(), &Sum{Of: Within, Unit: fallUnit(0.5), Bound: 0.5, W: w, Clip: clip.Norm{C: bound}}); err != nil {
+			if err := s.Sum(t.Context(), &sum.Sum{Of: sum.Within, Unit: fallUnit(0.5), Bound: 0.5, W: w, Clip: clip.Norm{C: bound}}); err != nil {
 				t.Fatal(err)
 			}
 			v[dim] = float64(s.counts[0]) * fallUnit(0.5)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/sample"
@@ -107,9 +108,9 @@ func TestWrongAnswers(t *testing.T) {
 func TestSensitivityOfAnswers(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(22, 6))
 	for _, signed := range []bool{false, true} {
-		q, kind := oracle.Loss{Bound: 1, Wrong: true}, Wrong
+		q, kind := oracle.Loss{Bound: 1, Wrong: true}, sum.Wrong
 		if signed {
-			q, kind = oracle.Loss{Bound: 0.5, Wrong: true, Signed: true}, Answers
+			q, kind = oracle.Loss{Bound: 0.5, Wrong: true, Signed: true}, sum.Answers
 		}
 		worst := map[privacy.Adjacency]float64{}
 		for range 200 {
@@ -120,7 +121,7 @@ func TestSensitivityOfAnswers(t *testing.T) {
 				s.open(table(rows, 2, rnd.IntN(2) == 0), logistic(t, 2), 1)
 				defer s.Close()
 				s.facts, s.whole = oracle.Public{Dim: 2, Classes: 2, OneMargin: true}, true
-				if err := s.Sum(t.Context(), &Sum{Of: kind, Unit: fallUnit(q.Bound), Bound: q.Bound, W: w, Offset: offset}); err != nil {
+				if err := s.Sum(t.Context(), &sum.Sum{Of: kind, Unit: fallUnit(q.Bound), Bound: q.Bound, W: w, Offset: offset}); err != nil {
 					t.Fatal(err)
 				}
 				return float64(s.counts[0]) * fallUnit(q.Bound)

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -21,10 +21,10 @@ import (
 
 // What a question asks for: a sum, by its kind, or one of these.
 const (
-	askHello  private.Kind = "hello"
-	askLeave  private.Kind = "leave"
-	askShared private.Kind = "shared" // which rows are on others, too
-	askUnits  private.Kind = "units"  // hashes of the units' ids: a page of them, by its number
+	askHello  sum.Kind = "hello"
+	askLeave  sum.Kind = "leave"
+	askShared sum.Kind = "shared" // which rows are on others, too
+	askUnits  sum.Kind = "units"  // hashes of the units' ids: a page of them, by its number
 )
 
 // A question asks a shard for its part of the sums of whole numbers over a sample. It holds the
@@ -39,7 +39,7 @@ type question struct {
 // A form is what a question mostly shares with those of the step before. It travels as JSON, of which both sides keep
 // the last.
 type form struct {
-	Ask       private.Kind
+	Ask       sum.Kind
 	Terms     string // of a hello: what both sides must agree on, hashed, as JSON
 	Why       string // of a leave
 	Protected bool   // of a leave: the gate refuses the rows
@@ -140,10 +140,10 @@ func identity(order [32]byte, terms map[string][]byte) (is [sha256.Size]byte) {
 }
 
 // asked is the question for a sum.
-func asked(s *private.Sum) (q question, err error) {
+func asked(s *sum.Sum) (q question, err error) {
 	switch s.Of {
-	case private.Gradients, private.Within, private.Hessians, private.Decreases, private.Neighbors, private.Losses,
-		private.Classes:
+	case sum.Gradients, sum.Within, sum.Hessians, sum.Decreases, sum.Neighbors, sum.Losses,
+		sum.Classes:
 	default:
 		return q, fmt.Errorf("remote: shards have no sums of the kind %q; keep all rows on one machine", s.Of)
 	}
@@ -162,13 +162,13 @@ func asked(s *private.Sum) (q question, err error) {
 
 // sum is what the question asks for. The rows check that it fits the model, and that both sides use
 // one unit.
-func (q *question) sum(facts *oracle.Public) (s *private.Sum, err error) {
-	s = &private.Sum{Of: q.Ask, Clip: q.Clip, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
+func (q *question) sum(facts *oracle.Public) (s *sum.Sum, err error) {
+	s = &sum.Sum{Of: q.Ask, Clip: q.Clip, Unit: q.Unit, Augmentation: q.Views, Bound: q.Bound, Step: q.Step}
 	vectors := 1
 	switch q.Ask {
-	case private.Classes:
+	case sum.Classes:
 		s.Classes, vectors = q.Count, 0
-	case private.Decreases:
+	case sum.Decreases:
 		vectors = 3
 	}
 	if len(q.vectors) != vectors {
@@ -178,8 +178,8 @@ func (q *question) sum(facts *oracle.Public) (s *private.Sum, err error) {
 		*to = q.vectors[i]
 	}
 	// Before anything is as long as the question says.
-	if vectors > 0 && len(s.W) != facts.Dim || q.Ask == private.Hessians && facts.Dim > oracle.MaxHess ||
-		q.Ask == private.Classes && q.Count != facts.Classes || q.Count != s.Len() {
+	if vectors > 0 && len(s.W) != facts.Dim || q.Ask == sum.Hessians && facts.Dim > oracle.MaxHess ||
+		q.Ask == sum.Classes && q.Count != facts.Classes || q.Count != s.Len() {
 		return nil, errQuestion
 	}
 	return s, nil

@@ -1,5 +1,5 @@
 // Package remote sums over rows in shards on several machines of one owner. Shards, on the
-// coordinator, is a private.Summer: it sends sealed questions to each Shard and adds up the
+// coordinator, is a sum.Summer: it sends sealed questions to each Shard and adds up the
 // answers. A Shard, on a worker, answers from its own rows. Sums before noise and the keys of
 // samples pass between them, sealed; the coordinator's oracle adds noise once. A Carrier delivers
 // the messages.
@@ -20,7 +20,7 @@ import (
 
 	"github.com/sottodp/sotto/internal/twins"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -231,8 +231,8 @@ func (s *Shards) Digests() [][32]byte { return s.digests }
 // Format prints no more than what it is.
 func (s *Shards) Format(f fmt.State, _ rune) { io.WriteString(f, "remote.Shards") }
 
-// Draw implements private.Summer: the shards draw when they are asked.
-func (s *Shards) Draw(_ context.Context, d private.Draw) error {
+// Draw implements sum.Summer: the shards draw when they are asked.
+func (s *Shards) Draw(_ context.Context, d sum.Draw) error {
 	s.sampler, s.bought = d.Sampler, turn{Key: d.Key, Batch: int64(d.Batch), Total: int64(d.Total)}
 	return nil
 }
@@ -338,8 +338,8 @@ func (s *Shards) dismiss(ctx context.Context, why form, shards ...int) {
 // ErrShard wraps the reason of a shard that cannot answer, as one of another version of Sotto.
 var ErrShard = errors.New("refuses")
 
-// Sum implements private.Summer: it adds up what the shards answer.
-func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
+// Sum implements sum.Summer: it adds up what the shards answer.
+func (s *Shards) Sum(ctx context.Context, of *sum.Sum) error {
 	q, err := asked(of)
 	if err != nil {
 		return err
@@ -350,5 +350,5 @@ func (s *Shards) Sum(ctx context.Context, of *private.Sum) error {
 	return s.ask(ctx, q, func(_ int, answer []byte) error { return decodeCounts(s.counts, answer) })
 }
 
-// Take implements private.Summer.
+// Take implements sum.Summer.
 func (s *Shards) Take(dst []int64, from int) { copy(dst, s.counts[from:]) }

@@ -17,6 +17,7 @@ import (
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -374,12 +375,12 @@ func TestShardsRefuse(t *testing.T) {
 // its own sample, not those that the other was given.
 func TestCopiedCoordinator(t *testing.T) {
 	_, f, _ := sharded(t)
-	sum := &private.Sum{Of: private.Gradients, Clip: shardGrad.Clip, W: make([]float64, 4)}
-	sum.Unit = 0x1p-38 // of a clip bound of 1 and 300 rows of norm up to 1
+	asked := &sum.Sum{Of: sum.Gradients, Clip: shardGrad.Clip, W: make([]float64, 4)}
+	asked.Unit = 0x1p-38 // of a clip bound of 1 and 300 rows of norm up to 1
 	copies := [2]Shards{*f.rows, *f.rows}
 	var sums [2][]int64
 	ask := func(s *Shards) []int64 {
-		if err := s.Sum(t.Context(), sum); err != nil {
+		if err := s.Sum(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
 		counts := make([]int64, 4)
@@ -389,7 +390,7 @@ func TestCopiedCoordinator(t *testing.T) {
 	for i := range copies {
 		s := &copies[i]
 		s.counts = nil
-		d := private.Draw{Sampler: sample.Poisson{Rate: 0.3}, Total: s.Rows()}
+		d := sum.Draw{Sampler: sample.Poisson{Rate: 0.3}, Total: s.Rows()}
 		if err := noise.SecureStreams().Key(&d.Key, "sample", 0); err != nil {
 			t.Fatal(err)
 		}
@@ -407,16 +408,16 @@ func TestCopiedCoordinator(t *testing.T) {
 // sample of that question does not stay for the coordinator's.
 func TestForgedQuestionToAWorker(t *testing.T) {
 	_, f, _ := sharded(t)
-	d := private.Draw{Sampler: sample.Poisson{Rate: 0.5}, Batch: 1, Total: f.rows.Rows()}
+	d := sum.Draw{Sampler: sample.Poisson{Rate: 0.5}, Batch: 1, Total: f.rows.Rows()}
 	if err := noise.SecureStreams().Key(&d.Key, "sample", 0); err != nil {
 		t.Fatal(err)
 	}
-	sum := func(batch int) []int64 {
+	total := func(batch int) []int64 {
 		d.Batch = batch
 		if err := f.rows.Draw(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		of := &private.Sum{Of: private.Gradients, Clip: shardGrad.Clip, W: make([]float64, 4), Unit: 0x1p-38}
+		of := &sum.Sum{Of: sum.Gradients, Clip: shardGrad.Clip, W: make([]float64, 4), Unit: 0x1p-38}
 		if err := f.rows.Sum(t.Context(), of); err != nil {
 			t.Fatal(err)
 		}
@@ -424,8 +425,8 @@ func TestForgedQuestionToAWorker(t *testing.T) {
 		f.rows.Take(counts, 0)
 		return counts
 	}
-	want := sum(1)
-	sum(2)
+	want := total(1)
+	total(2)
 	f.carry = func(i int, q []byte) ([]byte, error) {
 		h, _ := readHead(q)
 		text, err := unseal(f.rows.session.asks, nil, q, nil)
@@ -450,7 +451,7 @@ func TestForgedQuestionToAWorker(t *testing.T) {
 		}
 		return f.shard(i).Answer(q)
 	}
-	if got := sum(1); !slices.Equal(got, want) {
+	if got := total(1); !slices.Equal(got, want) {
 		t.Errorf("found the sum %d, want %d", got, want)
 	}
 }
@@ -460,11 +461,11 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 	facts := oracle.Public{Dim: 4, Classes: 2, Adjacency: privacy.AddRemove}
 	w := make([]float64, 4)
 	for name, q := range map[string]question{
-		"negative count": {form: form{Ask: private.Classes, Count: -1}},
-		"huge count":     {form: form{Ask: private.Classes, Count: 1 << 60}},
-		"other count":    {form: form{Ask: private.Gradients, Count: 5}, vectors: [][]float64{w}},
+		"negative count": {form: form{Ask: sum.Classes, Count: -1}},
+		"huge count":     {form: form{Ask: sum.Classes, Count: 1 << 60}},
+		"other count":    {form: form{Ask: sum.Gradients, Count: 5}, vectors: [][]float64{w}},
 		"a seat, of a coordinator that had workers add up among themselves": {form: form{Ask: "seat"}, sketches: make([]byte, 32)},
-		"parameters": {form: form{Ask: private.Hessians, Count: 15}, vectors: [][]float64{make([]float64, 5)}},
+		"parameters": {form: form{Ask: sum.Hessians, Count: 15}, vectors: [][]float64{make([]float64, 5)}},
 	} {
 		if _, err := q.sum(&facts); err == nil {
 			t.Errorf("%s: taken", name)

@@ -14,14 +14,14 @@ import (
 
 	"github.com/sottodp/sotto/internal/twins"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
 // ShardConfig says what a shard holds. Every field but Refusal is required.
 type ShardConfig struct {
-	Rows   private.Summer
+	Rows   sum.Summer
 	Facts  oracle.Public // of the whole table
 	Digest [32]byte      // of the shard's content; it leaves the process sealed
 	// of its rows in their order, likewise: another process that stands in for this one must have the same
@@ -230,7 +230,7 @@ func (s *Shard) draw(h head, q *question) error {
 	}
 	s.drawnBy = draw{}
 	if err := s.cfg.Rows.Draw(context.Background(),
-		private.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total),
+		sum.Draw{Sampler: q.Sampler, Key: by.key, Batch: int(q.Batch), Total: int(q.Total),
 			From: int(q.From)}); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -108,7 +109,7 @@ type Options struct {
 
 // A fault is what a test changes of a run. Nothing that trains for use can reach it.
 type fault struct {
-	draw  func(*canaries, *private.Draw) // changes what is drawn
+	draw  func(*canaries, *sum.Draw) // changes what is drawn
 	train func(context.Context, run.Trainer, *canaries, *listener) (steps int, err error)
 	twice bool // a canary counts twice
 	parts bool // a canary is in both parts of a holdout

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/run"
@@ -14,7 +15,7 @@ import (
 // canaries are synthetic records numbered after the rows of a Summer: the same sampler draws them, and
 // the same rule clips their gradients, truncated to the same unit, and the same noise hides them.
 type canaries struct {
-	private.Summer
+	sum.Summer
 	set       *canarySet
 	blank     int      // records after them that have no gradient
 	drawing   *drawing // of synthetic tables: what was drawn; nil: is not kept
@@ -28,11 +29,11 @@ type canaries struct {
 	unit      float64 // of them
 }
 
-// Rows implements private.Summer.
+// Rows implements sum.Summer.
 func (c *canaries) Rows() int { return c.Summer.Rows() + len(c.set.In) + c.blank }
 
-// Draw implements private.Summer.
-func (c *canaries) Draw(ctx context.Context, d private.Draw) error {
+// Draw implements sum.Summer.
+func (c *canaries) Draw(ctx context.Context, d sum.Draw) error {
 	var all bool
 	if c.fault.draw != nil {
 		c.fault.draw(c, &d)
@@ -65,12 +66,12 @@ func (c *canaries) Refine(ctx context.Context, choice oracle.Choice) error {
 	return r.Refine(ctx, choice)
 }
 
-// Sum implements private.Summer.
-func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
+// Sum implements sum.Summer.
+func (c *canaries) Sum(ctx context.Context, s *sum.Sum) error {
 	if c.silent {
 		return nil
 	}
-	if c.gradients = s.Of == private.Gradients || s.Of == private.Rows; c.gradients {
+	if c.gradients = s.Of == sum.Gradients || s.Of == sum.Rows; c.gradients {
 		c.set.Sum(s.Unit, s.Clip, c.drawn)
 	} else {
 		c.unit = s.Unit
@@ -78,7 +79,7 @@ func (c *canaries) Sum(ctx context.Context, s *private.Sum) error {
 	return c.Summer.Sum(ctx, s)
 }
 
-// Take implements private.Summer.
+// Take implements sum.Summer.
 func (c *canaries) Take(dst []int64, from int) {
 	if c.silent {
 		clear(dst)

@@ -12,7 +12,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/clip"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -291,7 +291,7 @@ func TestDrawing(t *testing.T) {
 	streams := noise.SeededStreams(1)
 	var right, wrong drawing
 	for k := range 400 {
-		var d private.Draw
+		var d sum.Draw
 		if err := streams.Key(&d.Key, "sample", k); err != nil {
 			t.Fatal(err)
 		}

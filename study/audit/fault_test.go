@@ -5,6 +5,7 @@ import (
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/clip"
@@ -37,7 +38,7 @@ func (f Fault) planted() fault {
 	p := fault{train: f.train, twice: f == FaultTwice, parts: f == FaultParts, share: f == FaultShare, rerun: f == FaultRerun}
 	if f == FaultSample {
 		first := map[*canaries]noise.Key{} // of each run
-		p.draw = func(c *canaries, d *private.Draw) {
+		p.draw = func(c *canaries, d *sum.Draw) {
 			if _, later := first[c]; !later {
 				first[c] = d.Key
 			}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/run"
 )
 
-// owners play a network whose owners add up masked sums (network.mode: sum), as a private.Pool. One owner has all the
+// owners play a network whose owners add up masked sums (network.mode: sum), as a sum.Pool. One owner has all the
 // records. The colluders know their own shares of the noise, so they add none: what is left is the noise of the others,
 // and the attack sees every total. The hub makes the owners give up the first attempts, as many as the spec allows,
 // after it has read their totals: the plan is charged for those, too. There are no masks here: that they hide all but
@@ -38,10 +38,10 @@ func together(t *run.Trainer, c *canaries, l *listener) {
 	t.Job, t.Pool = &job, o
 }
 
-// Meet implements private.Pool.
+// Meet implements sum.Pool.
 func (o *owners) Meet(context.Context) (held bool, err error) { return false, nil }
 
-// Sum implements private.Pool.
+// Sum implements sum.Pool.
 func (o *owners) Sum(_ context.Context, _ [32]byte, n int, part func() ([]int64, error)) ([]int64, error) {
 	v, err := part()
 	if err != nil {
@@ -83,5 +83,5 @@ func (o *owners) Sum(_ context.Context, _ [32]byte, n int, part func() ([]int64,
 		released[j] = float64(v) * set.unit / size
 	}
 	o.by.heard(released, o.by.asked, o.by.from)
-	return nil, private.ErrGivenUp
+	return nil, sum.ErrGivenUp
 }

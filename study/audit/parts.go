@@ -7,7 +7,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/audit"
 	"github.com/sottodp/sotto/oracle"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -168,19 +168,19 @@ type counted struct {
 	errors   bool
 }
 
-// Rows implements private.Summer.
+// Rows implements sum.Summer.
 func (c *counted) Rows() int { return c.rows }
 
-// Draw implements private.Summer.
-func (c *counted) Draw(context.Context, private.Draw) error { return nil }
+// Draw implements sum.Summer.
+func (c *counted) Draw(context.Context, sum.Draw) error { return nil }
 
-// Sum implements private.Summer.
-func (c *counted) Sum(_ context.Context, s *private.Sum) error {
+// Sum implements sum.Summer.
+func (c *counted) Sum(_ context.Context, s *sum.Sum) error {
 	c.one, c.errors = int64(1/s.Unit), s.Classes == 0
 	return nil
 }
 
-// Take implements private.Summer.
+// Take implements sum.Summer.
 func (c *counted) Take(dst []int64, from int) {
 	clear(dst)
 	for i, in := range c.in {

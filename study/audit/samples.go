@@ -2,7 +2,7 @@ package audit
 
 import (
 	"github.com/sottodp/sotto/internal/audit"
-	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy/noise"
 	"github.com/sottodp/sotto/privacy/sample"
 )
@@ -23,7 +23,7 @@ type drawing struct {
 }
 
 // note keeps a sample.
-func (w *drawing) note(d *private.Draw) {
+func (w *drawing) note(d *sum.Draw) {
 	d.Key.Reset(&w.src)
 	rows, all := d.Sampler.Draw(w.rows[:0], d.Total, &w.src)
 	if w.size = len(rows); all {

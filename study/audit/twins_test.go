@@ -15,6 +15,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/perturb"
 	"github.com/sottodp/sotto/oracle/private"
+	"github.com/sottodp/sotto/oracle/sum"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/mech"
 	"github.com/sottodp/sotto/privacy/noise"
@@ -167,7 +168,7 @@ func (f *Sensitivities) run(ctx context.Context, job *run.Job, number int, seed 
 // twins is the Summer of a table, and the oracle that a method asks. For each sum it also adds up that of tables with
 // one record more.
 type twins struct {
-	private.Summer
+	sum.Summer
 	oracle.Oracle
 	job   *run.Job
 	coins *noise.Source
@@ -244,7 +245,7 @@ func newTwins(ctx context.Context, job *run.Job, number int, seed uint64, twice 
 
 // draw draws the sample of the compared sums: all rows, or one that has the record.
 func (t *twins) draw(ctx context.Context, seed uint64, sampled bool) error {
-	d := private.Draw{Sampler: sample.Full{}, Total: twinRows}
+	d := sum.Draw{Sampler: sample.Full{}, Total: twinRows}
 	streams := noise.SeededStreams(seed)
 	for k := 0; sampled; k++ {
 		d.Sampler = sample.Poisson{Rate: 0.7}
@@ -470,8 +471,8 @@ func bounds(q oracle.Query, facts oracle.Public) (presence, replacement float64,
 	return 0, 0, 0
 }
 
-// Sum implements private.Summer.
-func (t *twins) Sum(ctx context.Context, s *private.Sum) error {
+// Sum implements sum.Summer.
+func (t *twins) Sum(ctx context.Context, s *sum.Sum) error {
 	if err := t.Summer.Sum(ctx, s); err != nil {
 		return err
 	}
@@ -493,7 +494,7 @@ func (t *twins) Sum(ctx context.Context, s *private.Sum) error {
 	}
 	presence, replacement, norm := bounds(t.asked, t.job.Facts)
 	unit := s.Unit
-	if s.Of == private.Hessians {
+	if s.Of == sum.Hessians {
 		unit *= s.Unit
 	}
 	var all [][]int64
@@ -527,20 +528,20 @@ func (t *twins) note(of string, times float64) {
 }
 
 // moved is how far two sums are apart, in their unit; of Hessians, in the Frobenius norm of whole matrices.
-func moved(s *private.Sum, a, b []int64, norm int) float64 {
-	sum, row, column := 0.0, 0, 0
+func moved(s *sum.Sum, a, b []int64, norm int) float64 {
+	far, row, column := 0.0, 0, 0
 	for j := range a {
 		d := math.Abs(float64(a[j] - b[j]))
 		switch norm {
 		case 0:
-			sum = max(sum, d)
+			far = max(far, d)
 		case 1:
-			sum += d
+			far += d
 		case 2:
-			if d *= d; s.Of == private.Hessians && row != column {
+			if d *= d; s.Of == sum.Hessians && row != column {
 				d *= 2
 			}
-			sum += d
+			far += d
 		}
 		if column++; column == len(s.W) { // of the upper triangle
 			row++
@@ -548,9 +549,9 @@ func moved(s *private.Sum, a, b []int64, norm int) float64 {
 		}
 	}
 	if norm == 2 {
-		return math.Sqrt(sum)
+		return math.Sqrt(far)
 	}
-	return sum
+	return far
 }
 
 // minimize compares the minimizers of tables in which one record is replaced. Only a descent's are within a bound:

@@ -1,8 +1,11 @@
-package private
+// Package sum says what is added up of private records, over which sample and by whom. It holds no record: the table of
+// this process (oracle/private), tables of other machines (oracle/remote) and the parts of several owners
+// (gossip/pool) answer alike.
+package sum
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/sottodp/sotto/oracle"
@@ -79,9 +82,6 @@ const (
 	CellTotals Kind = "totals"    // the sums of a first release
 )
 
-// clips are the sums that have a clip rule.
-var clips = []Kind{Gradients, Rows, Hessians, Within}
-
 // A Sum says what to add up over a sample. All of it is public.
 type Sum struct {
 	Of Kind
@@ -131,49 +131,21 @@ func (s *Sum) Len() int {
 	return 1
 }
 
-// check refuses what does not fit the model, and a unit that is not the Summer's own: two builds of Sotto could differ
-// in it.
-func (s *Sum) check(c *scale, facts oracle.Public) error {
-	switch dim := facts.Dim; {
-	case s.Of == CellTotals:
-		if err := s.Totals.Fits(facts); err != nil {
-			return err
-		}
-		if s.Numbers != s.Totals.Len(facts) {
-			return fmt.Errorf("found %d numbers of a first release, which has %d", s.Numbers, s.Totals.Len(facts))
-		}
-	case s.Of != Classes && len(s.W) != dim:
-		return fmt.Errorf("found %d parameters; the model has %d", len(s.W), dim)
-	case s.Of == Decreases && len(s.Along) != dim:
-		return fmt.Errorf("found a line in %d dimensions; the model has %d", len(s.Along), dim)
-	case (s.Of == Classes || s.Of == Scores) && s.Classes != facts.Classes:
-		return fmt.Errorf("found %d classes; the table has %d", s.Classes, facts.Classes)
-	case slices.Contains(clips, s.Of) && s.Clip == nil:
-		return fmt.Errorf("found %s without a clip rule", s.Of)
-	case s.Of == Wrong && s.Bound != 1, (s.Of == Answers || s.Of == Within) && s.Bound != 0.5:
-		return fmt.Errorf("found a count of records with the bound %v", s.Bound)
-	}
-	if err := s.answered(facts); err != nil {
-		return err
-	}
-	unit, err := c.of(s, facts)
-	if err == nil && unit != s.Unit {
-		err = fmt.Errorf("found sums in units of %v; the shard's are %v: both need the same version of Sotto", s.Unit, unit)
-	}
-	return err
+// A Pool adds up the parts of all owners of a network, so that only their sum can be read (network.mode: sum). A
+// part is an owner's exact sum with its share of noise (mech.Share); the Pool masks it, so what it is given is private
+// and what it returns is public. For each attempt at a batch the oracle calls Meet, then charges, and then calls Sum
+// once for each query.
+type Pool interface {
+	// Meet waits until all owners are there for the next attempt. Nothing was charged for it. held says that an earlier
+	// process of this owner charged the attempt and masked a part of it: it is not charged again. Owners make as many
+	// attempts as they all have planned, retries included; after that the error wraps privacy.ErrExhausted.
+	Meet(ctx context.Context) (held bool, err error)
+	// Sum returns the sum of all owners' parts modulo 2⁶⁴, n numbers, valid until the next call. part makes the owner's;
+	// it is not called for a part that an earlier process masked. asked is a hash of what all owners must agree on beside
+	// what was released before. ErrGivenUp says that an owner's part is missing and the attempt is over for all owners:
+	// the oracle meets, charges and draws again.
+	Sum(ctx context.Context, asked [32]byte, n int, part func() ([]int64, error)) ([]int64, error)
 }
 
-// answered says whether a run with these facts asks for such a sum.
-func (s *Sum) answered(facts oracle.Public) error {
-	switch {
-	case (s.Of == Rows || s.Center != nil) && !facts.Centered:
-		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
-	case s.Of == Margins && !facts.Calibrated:
-		return errNotCalibrated
-	case s.Of == Margins && len(s.At) != 2*facts.Margins()+1:
-		return fmt.Errorf("found %d shifts, factors and offsets of %d margins", len(s.At), facts.Margins())
-	case (s.Of == Labels || s.Of == Squares) && !facts.Shifted || s.Shift != 0 && !facts.Shifts():
-		return fmt.Errorf("found %s, or shifted margins, of a run that does not shift them", s.Of)
-	}
-	return nil
-}
+// ErrGivenUp is returned by a Pool when the owners have given an attempt up.
+var ErrGivenUp = errors.New("sum: an owner's part is missing; the attempt was given up")

@@ -556,12 +556,12 @@ func (m Auto) ask(ctx context.Context, o oracle.Oracle) (at begun, err error) {
 			return begun{Oracle: o}, err
 		}
 	}
+	at.shift = shift
 	if m.SpreadNoise > 0 {
 		if at.width, err = m.askWidth(ctx, o, shift); err != nil {
 			return at, err
 		}
 	}
-	at.shift = shift
 	if m.Center == CenterMean {
 		at.center, err = m.askCenter(ctx, o)
 	}

@@ -110,7 +110,10 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		case c.long > 0:
 			rests = append(rests,
 				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
-			why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", c.longestCenter(pub), centerShare)
+			why["center"] = "rows are not centered by default for this loss"
+			if most := c.longestCenter(pub); most > 0 {
+				why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", most, centerShare)
+			}
 		}
 		if c.ShareNoise > 0 {
 			rests = append(rests, c.atShare(pub))

@@ -466,6 +466,7 @@ var fieldNames = map[string]string{
 	"label_min":        "lower bound of the label",
 	"label_scale":      "about the label's standard deviation, as a person wrote (0: not given)",
 	"label_noise":      "noise multiplier of the mean label",
+	"spread_noise":     "noise multiplier of how widely labels lie",
 	"l1_bound":         "bound on the sum of absolute values of an encoded row",
 	"hess_lipschitz":   "bound on the Hessian's Lipschitz constant",
 	"curved":           "Hessians can be asked for",

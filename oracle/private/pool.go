@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/oracle/sum"
@@ -131,6 +132,8 @@ func askedOf(q oracle.Query, from sample.Sampler, m share, r release, n int) (as
 	if err != nil {
 		return asked, err
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%#v\n%#v\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", q,
+	// A field that a query had not when owners made their sums is not in the text where it is not set.
+	query := strings.Replace(fmt.Sprintf("%#v", q), ", Squares:false", "", 1)
+	return sha256.Sum256(fmt.Appendf(nil, "sotto/pool/1\n%s\n%#v\n%s\n%d numbers, unit %x, grid %x, sensitivity %x\n", query,
 		from, event, n, math.Float64bits(r.unit), math.Float64bits(r.grid), math.Float64bits(r.sens))), nil
 }

@@ -562,3 +562,25 @@ func TestPoolRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedIsPinned: what owners agreed on in earlier runs is what they agree on now, for each query that has a share of
+// noise. A field that is new in a query is left out of the text where it is not set.
+func TestAskedIsPinned(t *testing.T) {
+	m := mech.Share{Sigma: 2, Owners: 3, Colluders: 1}
+	r := release{unit: 0x1p-20, grid: 0x1p-10, sens: 1}
+	for name, c := range map[string]struct {
+		q    oracle.Query
+		want string
+	}{
+		"gradient": {oracle.Grad{Clip: clip.Norm{C: 1}, Noise: mech.Gaussian{Sigma: 2}}, "b836cfbb5493a4f7"},
+		"mean":     {oracle.Mean{Clip: 1, Noise: mech.Gaussian{Sigma: 2}}, "6d3cdd5c581ce61a"},
+		"loss":     {oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: 2}}, "301e088a09f7f91a"},
+		"labels":   {oracle.Loss{Bound: 1, Noise: mech.Gaussian{Sigma: 2}, Labels: true}, "962704b2f9636e17"},
+		"hessian":  {oracle.Hess{Noise: mech.SymmetricGaussian{Sigma: 2}}, "b80d339f627ea3f7"},
+	} {
+		asked, err := askedOf(c.q, sample.Full{}, m, r, 5)
+		if got := fmt.Sprintf("%x", asked[:8]); err != nil || got != c.want {
+			t.Errorf("%s: %s (%v), want %s", name, got, err, c.want)
+		}
+	}
+}

@@ -151,6 +151,10 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 		draw(n, classes)
 		q.sign = true
 		tallied(&losses{bound: bound, unit: fallUnit(bound), labels: true}, 1, fallUnit(bound))
+	case "squares":
+		draw(n, classes)
+		q.sign = true
+		tallied(&losses{bound: bound, unit: fallUnit(bound), squares: true, from: rnd.NormFloat64()}, 1, fallUnit(bound))
 	case "search":
 		draw(n, classes)
 		d := &decreases{from: line.From, along: line.Along, steps: append([]float64{0}, line.Steps...), bound: bound, unit: fallUnit(bound)}
@@ -221,7 +225,7 @@ func classesOf(n int, unit float64) tally { return classes{n, int64(1 / unit)} }
 // the sum is that of the units, one by one; and where shares are left out, as by a planted fault, they add more.
 func TestUnitIsWithinTheBound(t *testing.T) {
 	race.Skip(t)
-	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "search", "neighbors", "classes", "scores", "margins", "hessian"} {
+	for _, kind := range []string{"gradient", "centered", "rows", "network", "views", "loss", "labels", "squares", "search", "neighbors", "classes", "scores", "margins", "hessian"} {
 		t.Run(kind, func(t *testing.T) {
 			worst, faulty := 0.0, 0.0
 			rapid.Check(t, func(t *rapid.T) {

@@ -15,9 +15,10 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// Began says whether the job's run directory (Spec.Out) holds the job's run, which Resume goes on with, also where the
-// run is finished. A scheduler starts one command again and again; it begins a run once. What a process left that died
-// before it wrote run.json is removed: such a process reserved nothing. The run of another spec is an *InputError.
+// Began reports whether the job's run directory (Spec.Out) holds the job's run, finished or not, so
+// that the caller resumes it. A scheduler may repeat a command, which must begin its run only once.
+// Began removes what a process left that died before it wrote run.json, since such a process
+// reserved nothing. The run of another spec is an *InputError.
 func Began(j *Job) (bool, error) { return began(&machine, j) }
 
 func began(d *disk, j *Job) (bool, error) {
@@ -61,8 +62,8 @@ func began(d *disk, j *Job) (bool, error) {
 	return true, sameRun(j, info)
 }
 
-// foreign says that a file is not of the beginning of a run; Fit refuses its directory. Temporary files begin with a
-// dot.
+// foreign reports whether a file is none that the beginning of a run writes; Fit refuses a
+// directory with one. Temporary files begin with a dot.
 func foreign(j *Job, e os.DirEntry) bool {
 	return !slices.Contains(beginning, e.Name()) && !strings.HasPrefix(e.Name(), ".") && !mayBegin(j, e.Name())
 }

@@ -156,7 +156,7 @@ func TestAllocationRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *InputError
-	if _, err := Resume(t.Context(), out, Env{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "random allocation does not resume") {
+	if _, err := Resume(t.Context(), out, Env{}); !errors.As(err, &input) || !strings.Contains(err.Error(), "random allocation cannot resume") {
 		t.Errorf("resumed: %v", err)
 	}
 	if err := j.Allows(job.OnWorkers); !errors.As(err, &input) || !strings.Contains(err.Error(), "method.sampling: found allocation") {

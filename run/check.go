@@ -24,9 +24,9 @@ type TableCounts struct {
 	Columns []data.ColumnCounts `json:"columns"`
 }
 
-// CheckTable counts what the columns of a table hold beside what the schema says. The counts have no noise: they steer
-// what a person writes into the schema, so the access is recorded in the ledger as one without a guarantee, and refused
-// if it would end one (R3).
+// CheckTable counts, column by column, missing values, bad cells, and values at and beyond the
+// bounds. The counts have no noise and influence what a person writes into the schema, so the
+// ledger records an access without a guarantee; one that would end a guarantee is refused (R3).
 func CheckTable(ctx context.Context, s *schema.Schema, o CheckOptions) (*TableCounts, error) {
 	all := *s
 	all.OnBadRow = schema.BadRowDrop // bad rows are counted

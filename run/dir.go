@@ -36,8 +36,8 @@ func (s *Session) makeDir() (undo func(), err error) {
 		}
 	}
 	undo = func() {
-		// run.json goes first, durably: it must not say that the rest is there, also after a power cut. If it stays, so does
-		// the rest, and a resume reserves.
+		// run.json goes first, durably, so that after a power cut it never names files that are
+		// gone. If it stays, so does the rest, and a resume reserves.
 		err := s.disk().FS.Remove(filepath.Join(dir, runlog.InfoFile))
 		if err == nil {
 			err = s.disk().FS.SyncDir(dir)
@@ -73,8 +73,8 @@ func (s *Session) makeDir() (undo func(), err error) {
 	return undo, nil
 }
 
-// mayBegin says whether a directory in which a run begins may have a file of that name: its lock, and what an owner of
-// a network keeps of its coming.
+// mayBegin reports whether a run may begin in a directory with a file of that name: its lock, or
+// what an owner of a network stores before its run.
 func mayBegin(j *Job, name string) bool {
 	return name == lockFile || name == runlog.PlaceFile && j.Sum != nil
 }

@@ -201,8 +201,9 @@ func (c Charge) Verify() (v *Verification, err error) {
 // Fits checks that the event of a charge fits its budget.
 func (v *Verification) Fits() { v.cost("budget", v.Record.Events[0].Event) }
 
-// Charge ends the verification of a charge: the ledger has it, and a seal of its files. Without a ledger, what follows
-// from nothing in the directory is not checked.
+// Charge ends the verification of a charge: it checks that the ledger holds the charge and the seal
+// of its files. Without a ledger, fields that only the seal covers, which unchecked names, stay
+// unchecked.
 func (v *Verification) Charge(ctx context.Context, l *ledger.Ledger, unchecked string) ([]record.Finding, error) {
 	if l == nil {
 		v.Findings = append(v.Findings, record.Finding{What: "record", Holds: true, Skipped: true,

@@ -21,8 +21,9 @@ import (
 	"github.com/sottodp/sotto/run/score"
 )
 
-// A walk folds the steps of a job's method into its output, from the beginning or from a saved state. What a run gives
-// is a fold over its log: Fit's is empty, Resume's ends early, and Verify's is whole.
+// A walk folds the steps of a job's method into its output, from the beginning or from a saved
+// state. Fit, Resume and Verify all fold over a run log: it is empty in Fit, ends early in Resume,
+// and is complete in Verify.
 type walk struct {
 	job  *Job
 	from *method.Checkpoint // nil: the beginning
@@ -80,7 +81,7 @@ func (m margins) describe(f *model.File) {
 	f.MarginFactor, f.Offset, f.Noise = m.factor, m.offset, m.noise
 }
 
-// fallback names the class that the output predicts for every row; "": it tells rows apart.
+// fallback names the class that the output predicts for every row; "" if predictions vary.
 func (w *walk) fallback() string {
 	classes := w.job.Schema.ClassNames()
 	switch lean := w.last.Lean; {
@@ -149,7 +150,7 @@ func (w *walk) steps(ctx context.Context, o oracle.Oracle) iter.Seq2[method.Step
 type ending struct {
 	steps   int
 	outcome string
-	class   string             // that the output predicts for every row; "": it tells rows apart
+	class   string             // that the output predicts for every row; "" if predictions vary
 	claim   *secondorder.Claim // of a converged run
 	choice  oracle.Choice      // of the encoding of rows
 	w       []float64          // the parameters, and what the walk knows of their margins
@@ -207,7 +208,7 @@ func resultOf(j *Job, e ending, charged int) (r *runlog.Result, err error) {
 	return r, err
 }
 
-// given copies into a result what does not follow from releases.
+// given copies to r the fields of a result that do not follow from releases.
 func given(r, of *runlog.Result) {
 	r.TrainSeconds, r.Owners, r.Test, r.LabCounts, r.TrainLoss, r.SinceResumed = of.TrainSeconds, of.Owners, of.Test,
 		of.LabCounts, of.TrainLoss, of.SinceResumed
@@ -219,7 +220,7 @@ func modelFile(j *Job, e ending, g job.Guarantee) (*model.File, error) {
 	return modelFileOf(j, e, g)
 }
 
-// narrow are the parameters of an ending without those of features that rows do not have, as the model file has them.
+// narrow returns the parameters of an ending as the model file holds them: without features that the rows lack.
 func narrow(j *Job, e ending) []float64 { return j.Facts.Narrow(e.w, e.choice) }
 
 // modelFileOf is the model file with parameters as it has them.

@@ -32,7 +32,7 @@ func readKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, runlog.HoldoutFile)
 	text, err := readfile.All(path, readfile.Short)
 	if err != nil {
-		return nil, inputError("", "%v: without it nobody can tell which rows were held out", err)
+		return nil, inputError("", "%v: without this key it is unknown which rows were held out", err)
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != 32 {

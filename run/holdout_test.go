@@ -200,7 +200,7 @@ func TestHoldoutKeepsItsSplit(t *testing.T) {
 		"key": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, runlog.HoldoutFile), []byte(strings.Repeat("0a", 32)), 0o600)
 		}, "is not the split that this run began with"},
-		"no key": {func(dir string) error { return os.Remove(filepath.Join(dir, runlog.HoldoutFile)) }, "without it nobody can tell which rows were held out"},
+		"no key": {func(dir string) error { return os.Remove(filepath.Join(dir, runlog.HoldoutFile)) }, "without this key it is unknown which rows were held out"},
 		"bad key": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, runlog.HoldoutFile), []byte("key"), 0o600)
 		}, "is not the key of a holdout"},
@@ -383,7 +383,7 @@ func TestHoldoutRefusals(t *testing.T) {
 		{"holdout: 0.6", "holdout: found 0.6; write a share above 0 and up to 0.5"},
 		{"holdout: -0.1", "holdout: found -0.1"},
 		{"holdout: .nan", "holdout: found"},
-		{"holdout: 0.0001", "write a share that leaves some of them in both parts"},
+		{"holdout: 0.0001", "choose a share that leaves at least one in each"},
 		{"holdout: 0.2\nmethod: {name: greedy}", "holdout: found it beside method greedy, whose costs depend on what it releases"},
 	} {
 		spec, _ := clinicSpec(t, t.TempDir(), "run", c.more)
@@ -457,5 +457,5 @@ func TestHoldoutClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = VerifyClaim(t.Context(), out, "", false)
-	wantInput(t, err, "without it nobody can tell which rows were held out")
+	wantInput(t, err, "without this key it is unknown which rows were held out")
 }

@@ -86,8 +86,8 @@ func (q *Inquiry) Ask(ctx context.Context, answer func(oracle.Batch) error) (run
 	return run, answer(b)
 }
 
-// charge charges the ledger and takes the table. On error it closes the table; run is "" where the reservation failed,
-// which an uncertain one may not have.
+// charge charges the ledger and takes the table. On error it closes the table. run is "" if the
+// reservation failed; it is set if the reservation is uncertain.
 func (q *Inquiry) charge(ctx context.Context, opened *access.Opened,
 	plan privacy.Repeated) (table *data.Table, run string, err error) {
 	taken := false

@@ -12,8 +12,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// A Pool is that of an owner's run, whose journal is in the run directory (network.mode: sum). Package gossip/pool has
-// it.
+// A Pool adds up the sums of all owners in one owner's run (network.mode: sum); its journal is in
+// the run directory. Package gossip/pool implements it.
 type Pool interface {
 	sum.Pool
 	// End compares the totals that this owner was shown with those of all others. It is called when the method asks for no
@@ -33,7 +33,8 @@ type PoolState struct {
 
 // Owners are those whose run this is together (network.mode: sum); package gossip/party has them.
 type Owners interface {
-	// Come waits for the others in a new run whose table is one, before anything is written or reserved.
+	// Come waits for the other owners of a new run whose rows are in one table, before anything is
+	// written or reserved.
 	Come(context.Context) error
 	// Ready waits for them after the budget is reserved, and before the run has the rows.
 	Ready(context.Context) error
@@ -50,8 +51,8 @@ func (alone) Ready(context.Context) error { return nil }
 
 func (alone) Pool(PoolState) (Pool, error) { return nil, nil }
 
-// errAlone refuses the run of an owner without the others.
-var errAlone = errors.New("is the run of an owner who adds up sums with others, and goes on only with all of them: repeat `sotto node` with the same --dir")
+// errAlone refuses to continue an owner's run without the other owners.
+var errAlone = errors.New("an owner who adds up sums with others can continue only together with them: repeat `sotto node` with the same --dir")
 
 // together checks that the job of one of several owners has the others.
 func (e *Env) together(j *Job) error {

@@ -419,8 +419,8 @@ func ReservationOf(dir string) (r ledger.Reservation, err error) {
 	return r, err
 }
 
-// Admits opens the owner's ledger, which it creates if necessary, and asks whether it admits the reservation of
-// the run, unless that is made. name stands for a run that has no ID yet.
+// Admits opens the owner's ledger, creating it if necessary, and asks whether it would admit the
+// run's reservation, unless it already has. name stands in for a missing run ID.
 func (s *Session) Admits(ctx context.Context, name string) (err error) {
 	where := s.Job.Spec.Ledger
 	if s.Info != nil {

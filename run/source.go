@@ -20,7 +20,7 @@ type Source interface {
 	setting() job.Setting
 	// open opens the rows to the gate, and returns counts of loading, which only the lab may see.
 	open(context.Context, *Session, *access.Gate) (map[string]int, error)
-	// beside adds to how the test table is read.
+	// beside adapts the options by which the test table is read.
 	beside(*data.Options)
 	// describe says in run.json where the rows are.
 	describe(*runlog.Info)

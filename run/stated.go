@@ -32,9 +32,9 @@ const StatedBy = "stated by a person: "
 // maxReason is the most bytes of a reason.
 const maxReason = 1000
 
-// event is the event with that cost. Gaussian noise of multiplier 1/μ has exactly μ; one of 1/√(2ρ) has the Rényi
-// divergences α·ρ, the most that ρ allows, so it stands for it where a currency counts those
-// (privacy/account/PROOFS.md#tally).
+// event returns an event with that cost. Gaussian noise of multiplier 1/μ is exactly μ-GDP.
+// Multiplier 1/√(2ρ) has the Rényi divergences α·ρ, the largest that ρ allows, so it represents ρ
+// in currencies that count those (privacy/account/PROOFS.md#tally).
 func (s *Stated) event(currency string) (privacy.Event, error) {
 	given, least := 0, 1-0x1p-50 // a multiplier is rounded down
 	for _, v := range []float64{s.Epsilon, s.Rho, s.Mu} {

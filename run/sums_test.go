@@ -863,7 +863,7 @@ func TestVerifyShares(t *testing.T) {
 		"other owners":     {func(r *ledger.Reservation) { r.Plan, r.Shares.Owners = nil, 4 }, "noise that 4 owners share"},
 		"fewer colluders":  {func(r *ledger.Reservation) { r.Plan, r.Shares.Colluders = nil, 0 }, "against the hub and everybody who is no owner"},
 		"fewer retries":    {func(r *ledger.Reservation) { r.Plan, r.Shares.Retries = nil, 1 }, "(retries: 1)"},
-		"no owners at all": {func(r *ledger.Reservation) { r.Plan, r.Shares = nil, nil }, "noise that nobody shares; by the plan in run.json it is noise that 3 owners share"},
+		"no owners at all": {func(r *ledger.Reservation) { r.Plan, r.Shares = nil, nil }, "noise that no owners share; by the plan in run.json it is noise that 3 owners share"},
 	} {
 		if f := reserved(c.change); f.What == "" || f.Holds != (c.says == "") || !strings.Contains(f.Detail, c.says) {
 			t.Errorf("%s: %+v", what, f)
@@ -877,7 +877,7 @@ func TestVerifyShares(t *testing.T) {
 	alone := &Verification{Info: &runlog.Info{Budget: info.Budget, Accountant: info.Accountant, Plan: plan}}
 	alone.shares("the ledger", nil)
 	alone.shares("the ledger", info.Shares())
-	if f := alone.Findings; len(f) != 1 || f[0].Holds || !strings.Contains(f[0].Detail, "by the plan in run.json it is noise that nobody shares") {
+	if f := alone.Findings; len(f) != 1 || f[0].Holds || !strings.Contains(f[0].Detail, "by the plan in run.json it is noise that no owners share") {
 		t.Errorf("an ordinary run: %+v", f)
 	}
 }

@@ -111,7 +111,7 @@ func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding
 	return v.Findings, v.ledger(ctx, l)
 }
 
-// files: the directory has the files of the run, and no others.
+// files checks that the directory holds the files of the run, unchanged, and no others.
 func (v *Verification) files() error {
 	// No field may occur twice in run.json: its meaning must be clear.
 	if _, err := v.final(); err != nil {
@@ -149,9 +149,9 @@ func (v *Verification) Charged(own privacy.Event, err error, steps int, noise fl
 	v.charges()
 }
 
-// cost: by the run's accountant an event fits the budget. The finding also names a second accountant with
-// another proof, whose bound may be looser. If a lower bound of the true cost is known, the run's accountant
-// may not be below it.
+// cost checks that an event fits the budget by the run's accountant, whose figure must not be below
+// a known lower bound of the true cost. The finding also names a second accountant with another
+// proof, whose bound may be looser.
 func (v *Verification) cost(what string, e privacy.Event) {
 	b := v.Info.Budget
 	loss, err := v.Job.Accountant.Loss(e, b.Adjacency)
@@ -339,7 +339,8 @@ func (v *Verification) afterLog() (account.Meter, oracle.Oracle, error) {
 	return meter, spent{v.Job, meter, v.givenUp}, err
 }
 
-// promise: the model file claims this run's guarantee, and says what the end of a run says of rows and margins.
+// promise checks that the model file claims this run's guarantee, and describes rows and margins as
+// the end of the run does.
 func (v *Verification) promise(file *model.File, end ending) {
 	i := v.Info
 	var g job.Guarantee
@@ -374,7 +375,8 @@ func (v *Verification) promise(file *model.File, end ending) {
 		runlog.ModelFile)
 }
 
-// state: the newest saved state follows from the oldest, or the beginning, and the releases in between.
+// state checks that the newest saved state follows from the oldest one, or the beginning, and the
+// releases in between.
 func (v *Verification) state(walk *walk, st method.Step, newest *runlog.State) error {
 	if err := v.Record.Load(newest); err != nil {
 		return err
@@ -431,7 +433,7 @@ func (v *Verification) claim(again *secondorder.Claim) {
 	}
 	near := func(a, b float64) bool { return a == b || !v.same() && math.Abs(a-b) <= 1e-9*math.Abs(a) }
 	if recorded == nil || again == nil {
-		v.Say("claim", false, "a claim stands in one of the two, %s and the replayed run", runlog.InfoFile)
+		v.Say("claim", false, "only one of %s and the replayed run makes a claim", runlog.InfoFile)
 		return
 	}
 	v.Say("claim",

@@ -22,8 +22,8 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// sums: what an owner's run released is what the sums in its journal give. The method runs over an oracle without rows,
-// whose pool answers from the journal; no part is made.
+// sums checks that the releases of an owner's run follow from the sums in its journal. The method
+// runs over an oracle without rows, whose pool answers from the journal; no part is made.
 func (v *Verification) sums(ctx context.Context) error {
 	journal, err := runlog.ReadSums(filepath.Join(v.Dir, runlog.SumsFile))
 	if err != nil {
@@ -103,7 +103,7 @@ func sameShares(a, b *account.Shares) bool {
 // sharesWords say what a guarantee assumes, and what it is without that.
 func sharesWords(s *account.Shares) string {
 	if s == nil {
-		return "noise that nobody shares"
+		return "noise that no owners share"
 	}
 	return fmt.Sprintf("noise that %d owners share (retries: %d); %s", s.Owners, s.Retries, againstWords(s))
 }

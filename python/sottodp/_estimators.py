@@ -1035,7 +1035,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
             if not isinstance(self.class_weight, Mapping):
                 raise ValueError(
                     f"class_weight: found {self.class_weight!r}; give a dict of public numbers, as {{label: 5}}: balanced "
-                    "weights would count the rows of each class, which nobody charged"
+                    "weights would count the rows of each class, and no charge covers that"
                 )
             if "class_weights" in options:
                 raise ValueError("class_weight: found it beside model_options['class_weights']; give one of them")

@@ -12,8 +12,8 @@ import (
 // writes or joins anything.
 var ErrLargeDelta = errors.New("δ is too large")
 
-// Assertions are what the spec asserts, for run.json. They are public: run.json has them whether they were
-// needed or not, so they say nothing about the rows.
+// Assertions returns what the spec asserts, for run.json. run.json has them whether they were
+// needed or not, so they reveal nothing about the rows.
 func (s *Spec) Assertions() []string {
 	var out []string
 	if s.AcceptDelta {

@@ -21,9 +21,9 @@ const (
 	OnResume     Setting = "--resume" // of a run in any other setting
 )
 
-// A Crossing is two properties of a run that do not go together.
+// A Crossing is a pair of properties that a run may not combine.
 type Crossing struct {
-	In    []Setting // where it is refused; nil: everywhere
+	In    []Setting // settings that refuse the pair; nil: all
 	Field string    // where a person wrote it
 	meets func(j *Job) bool
 	says  func(j *Job, in Setting) string // what is wrong, and what to do
@@ -31,9 +31,9 @@ type Crossing struct {
 	Why   string                          // the theorem or rule that is missing
 }
 
-// crossings are all pairs of properties that are refused. Nothing else refuses one property of a run because of
-// another, apart from what a method, a model or the schema says of its own fields. What depends on the plan is asked
-// once there is one.
+// crossings lists all refused pairs of properties. Apart from this list, only a method, a model or the schema
+// refuses a combination, and only of its own fields. Pairs that depend on the plan are checked once there is
+// one.
 var crossings = []Crossing{
 	{nil, "seed", func(j *Job) bool { return j.Spec.Seed != nil && !j.Spec.Lab },
 		always("seed: seeded noise protects nobody; leave it out, or write `lab: true`"), "no `lab: true`",
@@ -94,8 +94,8 @@ var crossings = []Crossing{
 		"a lab run", "R21: the number of trainings is secret"},
 
 	{[]Setting{OnResume}, "seed", func(j *Job) bool { return j.Spec.Seed != nil && planned[privacy.Allocated](j) },
-		always("a seeded run with random allocation does not resume: an epoch that was broken off is never continued, so that it would end otherwise than an unbroken one; run its spec again"),
-		"`sampling: allocation`", "an epoch that was broken off is charged and never continued"},
+		always("a seeded run with random allocation cannot resume: an interrupted epoch is never continued, so the run would end differently than without the interruption; run its spec again"),
+		"`sampling: allocation`", "an interrupted epoch is charged and never continued"},
 }
 
 // Crossings lists what is refused, for the reference.

@@ -49,7 +49,7 @@ type Guarantee struct {
 // noise and, if it is sampled, at most 2³¹ gaps.
 func Numerics(j *Job, batches int) string {
 	switch {
-	case j.Owner != nil: // his noise is that of package gossip
+	case j.Owner != nil: // package gossip adds the owner's noise
 		return ""
 	case j.Spec.Privacy.Off:
 		return "No noise was added."

@@ -24,7 +24,7 @@ const mostHeldOut = 0.5
 // what is left of the whole: more than a tenth, as costs add up like squares.
 const methodShare = 0.9
 
-// HeldOut are the records that a run does not train on, but scores.
+// HeldOut describes the rows kept out of training and scored.
 type HeldOut struct {
 	Rows  int          // nominal, as those of the training part
 	Score quality.Plan // what is asked of all of them, in one batch
@@ -79,7 +79,7 @@ func (j *Job) Replan() (privacy.Event, error) {
 	return privacy.Composed{privacy.InPart(j.Part(), plan), j.Held.event()}, nil
 }
 
-// checkHoldout refuses shares that are none.
+// checkHoldout refuses a share outside its range.
 func (s *Spec) checkHoldout() error {
 	place := s.Place("holdout")
 	switch {
@@ -107,7 +107,7 @@ func (j *Job) holdOut() error {
 	j.Held = &HeldOut{Rows: j.Spec.heldOut(j.Schema.Rows)}
 	switch {
 	case j.Held.Rows < 1 || j.Facts.Rows < 1:
-		return inputError(place, "holdout: found %v of %d %s; write a share that leaves some of them in both parts",
+		return inputError(place, "holdout: %v of %d %s leaves one part empty; choose a share that leaves at least one in each",
 			j.Spec.Holdout, j.Schema.Rows, j.Facts.Counted())
 	}
 	training := privacy.InPart(runlog.TrainingPart, j.Plan)
@@ -123,7 +123,7 @@ func (j *Job) holdOut() error {
 		if b.Adjacency == privacy.ReplaceOne {
 			return privacy.Composed{training, score}
 		}
-		return score // the dearer part is the cost of both
+		return score // parts are disjoint, so both together cost as much as the costlier one
 	})
 	if err != nil {
 		return &InputError{place, fmt.Errorf("holdout: its score: %w", err)}

@@ -72,7 +72,7 @@ func (m *ModelSpec) DecodeConfig(n config.Node) error {
 	return nil
 }
 
-// take sets m to what a struct of both has.
+// take sets m from join, a struct of the common fields and the model's own.
 func (m *ModelSpec) take(join any, e model.Entry) {
 	own := reflect.New(reflect.TypeOf(e.Config))
 	registry.Part(join, (*modelBlock)(m), own.Interface(), afterRegularizers, nil)
@@ -166,7 +166,7 @@ func (s *Spec) chosen(schema *schema.Schema) *Spec {
 	return &with
 }
 
-// modelFields are the fields of the block model for the reference: of a field that several models have, one.
+// modelFields lists the fields of the block model for the reference; a field that several models share appears once.
 func modelFields() (fields []config.Field) {
 	at := map[string]int{}
 	for _, e := range model.Registry() {

@@ -9,8 +9,9 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// foresee says where noise decides what a model of this table under this budget predicts. It is of method auto, and of
-// models whose loss has no bounds, of the usual model for the label: the smallest noise that is known.
+// foresee sets the job's Outlook if noise will decide what a model of this table predicts under
+// this budget. It uses the plan of method auto. If the model's loss has no bounds, it uses the
+// usual model for the label, whose noise is the smallest known.
 func (j *Job) foresee() {
 	if j.Spec.MethodName == majority || j.Spec.Privacy.Off {
 		return

@@ -113,7 +113,7 @@ func (j *Job) summed(plan privacy.Event) (privacy.Event, error) {
 	return nil, j.notSummed()
 }
 
-// notSummed refuses the job's method.
+// notSummed is the error for a method whose plan owners cannot share.
 func (j *Job) notSummed() error {
 	return &InputError{j.Spec.Place("method.name"),
 		fmt.Errorf("method.name: found %q beside network.mode: sum; choose a method that asks for nothing but sums with Gaussian noise, of all rows or a Poisson sample, as many as its plan says: searches, choices and other noise have no theorem for shares", j.Spec.MethodName)}

@@ -33,7 +33,8 @@ type Job struct {
 	Plan       privacy.Event // an upper bound of the releases; privacy.Filtered if it depends on the releases
 	StateEvery int           // steps from one saved state of the method to the next; 0: every release is kept
 	Warnings   []string      // things a person should know before the run
-	// that noise decides; nil: it does not, nothing is known, or the run was written before this was foreseen
+	// a warning that noise decides the predictions; nil: it does not, nothing is known, or an
+	// earlier version wrote the run
 	Outlook *method.Outlook
 	Columns string // which columns of the schema are used, and why; "": all
 	// which iterate becomes the model, and why, where the spec leaves it open and it is not the usual one
@@ -109,8 +110,8 @@ func prepare(spec *Spec) (*Job, error) {
 // (docs/measurements/methods.md).
 const boundless = "adam"
 
-// trainable is the spec with that method where it needs it and says nothing of auto. Errors are left to who needs the
-// model.
+// trainable returns the spec with that method if its model needs it and the spec sets no field of
+// auto. It leaves errors to the code that makes the model.
 func (s *Spec) trainable(schema *schema.Schema) *Spec {
 	if auto, ok := s.Method.(method.Auto); !ok || auto != (method.Auto{}) {
 		return s
@@ -124,8 +125,8 @@ func (s *Spec) trainable(schema *schema.Schema) *Spec {
 	return &with
 }
 
-// columns leaves out columns of the schema where the spec asks for it, and says why. Where method auto chooses, the
-// spec then says what it has chosen.
+// columns returns the spec and the schema with the columns that the run uses, and why. If method
+// auto chooses, the returned spec states its choice.
 func (s *Spec) columns(full *schema.Schema) (*Spec, *schema.Schema, string, error) {
 	if s.Columns != AutoColumns {
 		schema, err := s.first(full)
@@ -359,7 +360,8 @@ func (j *Job) keepThreshold() error {
 	return nil
 }
 
-// unsettled says whether the spec names no output of softmax on scattering coefficients.
+// unsettled reports whether the spec trains on scattering coefficients of more than two classes and
+// leaves output open.
 func (j *Job) unsettled() bool {
 	m := j.Schema.Image
 	return j.Spec.doc != nil && !j.Spec.Has("output") && j.Schema.Classes() > 2 && m != nil &&
@@ -531,14 +533,14 @@ func (j *Job) setFacts() {
 	}
 }
 
-// checkPlaces refuses a schema with places for pairs where no first release is answered.
+// checkPlaces refuses a schema with reserved pairs if the run has no first release that fills them.
 func (j *Job) checkPlaces() error {
 	s, f := j.Schema, j.Model.Facts()
 	_, network := j.Model.(model.Starter)
 	linear := (model.Calibrates(j.Model) || f.Shifted) && !network && f.Unit == 0
 	if n := s.Open(); n > 0 && (n < len(s.Pairs) || !s.Intercept || s.UnitRows > 0 || j.Spec.sum != nil || !linear) {
 		return inputError(j.Spec.Schema,
-			"pairs: has places that no columns take; only a run of auto with an intercept, whose records are rows, makes them")
+			"pairs: the schema reserves pairs without naming columns; only a run of method auto with an intercept and one row per record fills them")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ type ClassNumbers map[string]float64
 func (c *ClassNumbers) DecodeConfig(n config.Node) error {
 	switch {
 	case n.Text() == "balanced":
-		return n.Wrong("numbers, as in {yes: 5, no: 1}: balanced weights would count the rows of each class, which nobody charged")
+		return n.Wrong("numbers, as in {yes: 5, no: 1}: balanced weights would count the rows of each class, and no charge covers that")
 	case !n.IsBlock():
 		return n.Wrong("a number for a class, as in {yes: 5}")
 	}

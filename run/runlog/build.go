@@ -19,7 +19,7 @@ const Module = "github.com/sottodp/sotto"
 // build that has it can verify or resume the run.
 var ErrOtherBuild = errors.New("is not in this build of Sotto")
 
-// Program names the running program, with its version, where it is another module's; otherwise it is empty.
+// Program names the running program and its version if it belongs to another module; otherwise it returns "".
 func Program() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != Module && info.Main.Path != "" {
 		return info.Main.Path + " " + info.Main.Version
@@ -74,8 +74,8 @@ func ThisBuild() Build {
 	return b
 }
 
-// SameBuild says that this program is the build that made the run: the same file, or one of the same version. It is
-// false where neither tells.
+// SameBuild reports whether this program is the build that made the run: the same file, or one of
+// the same version. It is false if neither is known.
 func SameBuild(info *Info) bool {
 	return info.Binary != "" && info.Binary == Binary() || sameBuild(info, ThisBuild())
 }

@@ -82,7 +82,7 @@ type Cell struct {
 	Records Figure   `json:"records" unit:"records"`
 }
 
-// A Quantile is the value that a share of the numbers of a column is not above.
+// A Quantile is the value that a given share of a column's numbers does not exceed.
 type Quantile struct {
 	Share float64 `json:"share" unit:"share"`
 	Value Figure  `json:"value" unit:"value of the column"`

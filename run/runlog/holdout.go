@@ -7,8 +7,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// A Holdout says that this share of the units was kept out of training, and how the model is scored on them. Which
-// units these are only HoldoutFile tells.
+// A Holdout says which share of the units was kept out of training, and how the model is scored on
+// them. Only HoldoutFile identifies these units.
 type Holdout struct {
 	Share float64         `json:"share"`
 	Rows  int             `json:"rows"`  // nominal

@@ -106,7 +106,7 @@ type Info struct {
 	NoiseMultiplier float64                `json:"noise_multiplier"`
 	Lab             bool                   `json:"lab,omitempty"`
 	Seed            *uint64                `json:"seed,omitempty"`
-	// that noise decides what the model predicts; nil: it does not, or it was not foreseen
+	// a warning that noise decides what the model predicts; nil: it does not, or this is not known
 	Outlook     json.RawMessage `json:"outlook,omitempty"`
 	Warnings    []string        `json:"warnings,omitempty"`
 	Assumptions []string        `json:"assumptions"` // public facts that the guarantee rests on
@@ -153,7 +153,7 @@ type Result struct {
 	Pairs []string `json:"pairs,omitempty"`
 	// columns lost the bumps or waves that the run had chosen, since by a charged release one class is rare
 	Lines bool `json:"lines,omitempty"`
-	// of an owner's run: the model is the mean of so many owners' parameters
+	// of an owner's run: the number of owners whose parameters the model averages
 	Owners       int     `json:"owners,omitempty"`
 	TrainSeconds float64 `json:"train_seconds"`
 	Claim        *Claim  `json:"claim,omitempty"` // of a converged run: what it says of its model

@@ -86,7 +86,7 @@ func checksum(head []byte) string { return fmt.Sprintf("%08x ", crc32.Checksum(h
 // errTorn says that a file ends within a write.
 var errTorn = errors.New("the end is torn")
 
-// errDamaged is an error of content that was not written so. A crash may have torn the last group.
+// errDamaged marks content that differs from what was written. In the last group a crash may be the cause.
 var errDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {

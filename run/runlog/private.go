@@ -12,8 +12,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// Private are figures of a model on rows that are protected. All follow from noisy numbers that were charged, so that
-// they are part of the release.
+// Private holds figures of a model on protected rows. All follow from noisy numbers that were
+// charged, so they may be published.
 type Private struct {
 	On      string  `json:"on"`               // which rows: OnHoldout or OnTable
 	Epsilon float64 `json:"epsilon" unit:"ε"` // what the noisy numbers cost by themselves, with Delta
@@ -26,13 +26,13 @@ type Private struct {
 	Accuracy *Figure `json:"accuracy,omitempty" unit:"share"`
 	AUC      *Figure `json:"auc,omitempty" unit:"share"`
 	LogLoss  *Figure `json:"log_loss,omitempty" unit:"nats"`
-	// no probability counts in it as nearer to 0 or 1 than this
+	// probabilities nearer to 0 or 1 than this are clipped to it
 	Clip *float64 `json:"log_loss_clip,omitempty" unit:"probability"`
 
 	MAE   *Figure  `json:"mae,omitempty" unit:"label"`
 	RMSE  *Figure  `json:"rmse,omitempty" unit:"label"`
 	R2    *Figure  `json:"r2,omitempty" unit:"share"`
-	Error *float64 `json:"error_clip,omitempty" unit:"label"` // no error counts in them as larger than this
+	Error *float64 `json:"error_clip,omitempty" unit:"label"` // larger errors are clipped to this
 
 	Classes []PrivateClass `json:"classes,omitempty"`
 	// noisy numbers of records, [true class][predicted class]
@@ -50,7 +50,8 @@ const (
 	OnTable   = "table"   // a table of its own
 )
 
-// digits of a figure that are kept: those behind them differ between machines, which fuse other products with sums.
+// digits is how many digits of a figure are kept. Later ones differ between machines, which fuse
+// multiplications and additions differently.
 const digits = 9
 
 // Rounded keeps the digits of a figure that are the same on all machines.

@@ -2,8 +2,8 @@ package runlog
 
 import "reflect"
 
-// Statements are what only a person knows of a run: the block disclosure of its spec. Nothing is computed from them,
-// and nobody checked them.
+// Statements holds what only a person knows about a run: the block disclosure of its spec. Sotto
+// neither checks it nor computes anything from it.
 type Statements struct {
 	Purpose    string `yaml:"purpose" json:"purpose,omitempty" title:"Purpose"`
 	Recipients string `yaml:"recipients" json:"recipients,omitempty" title:"Recipients of the results"`

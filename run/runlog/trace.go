@@ -160,9 +160,9 @@ func (d Disk) Continue(dir string, redo bool) (*Writer, *Record, error) {
 	return w, rec, nil
 }
 
-// Sync makes a run's record durable. A killed process may have left writes that are not: what
-// follows from them may leave only after this (R5). After a sync that failed, systems take pages for
-// written that are not, and a second sync does nothing; so Sync writes every file once more.
+// Sync makes a run's record durable. A killed process may have left writes that are not; nothing
+// that follows from them may be published before (R5). After a failed sync, systems mark unwritten
+// pages as clean, and a second sync does nothing, so Sync rewrites every file.
 func (d Disk) Sync(dir string) error {
 	names, err := d.withParts(dir, EventsFile, StepsFile, JournalFile, SumsFile)
 	if err != nil {
@@ -221,8 +221,8 @@ func (w *Writer) Charge(e privacy.Event) error {
 	return nil
 }
 
-// Join writes the charges of a record with one line for each series of equal batches. A line for each
-// group tells how many batches were done in half a second, and so how large they were.
+// Join rewrites the charges of a record with one line for each series of equal batches. Lines for
+// each group would reveal how many batches took half a second, and so how large they were.
 func (d Disk) Join(dir string, rec *Record) error {
 	var joined []Charges
 	for _, c := range rec.Events {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// books are the state of all datasets that follows from the chain up to an entry. Once others may read them they
-// never change: extend copies what later entries change.
+// books holds the state of all datasets after the chain's entries up to head. Once shared, it never
+// changes: extend copies what later entries modify.
 type books struct {
 	head     Head
 	time     time.Time // of that entry
@@ -31,7 +31,7 @@ func (b *books) apply(e Entry) (d *dataset, err error) {
 		return nil, fmt.Errorf("it follows entry %d: entries are missing or moved", b.head.Seq)
 	}
 	if e.Prev != b.head.Hash {
-		return nil, errors.New("it does not follow the entry before it, which was exchanged")
+		return nil, errors.New("it does not follow the entry before it: one of the two was replaced")
 	}
 	b.head, b.time = Head{e.Seq, e.Hash}, e.Time
 	if e.Kind == KindRestore {
@@ -50,7 +50,7 @@ func (b *books) apply(e Entry) (d *dataset, err error) {
 	return d, d.apply(e)
 }
 
-// extend adds the entries that came since. Without any the result is b.
+// extend returns books with the entries that were appended since; b itself if there are none.
 func (b *books) extend(ctx context.Context, q querier) (*books, error) {
 	next := b
 	err := each(ctx, q, func(e Entry) error {
@@ -93,9 +93,9 @@ func at[T any](m map[string]*T, key string) *T {
 	return m[key]
 }
 
-// A prefix is what a Ledger remembers of the chain, so that a process reads each entry once: 32,000 reservations of a
-// dataset would otherwise read half a billion. It is valid while its last entry is in the chain, which each use
-// checks first.
+// A prefix caches what a Ledger has read of the chain, so that a process reads each entry once;
+// without it, 32,000 reservations would read half a billion entries. It is valid while the chain
+// holds its last entry, which each use checks first.
 type prefix struct {
 	mu    sync.Mutex
 	last  headSeen // the last entry that a transaction read or wrote
@@ -120,14 +120,14 @@ func (p *prefix) reach(h Head, at time.Time) {
 	}
 }
 
-// known are the books that are remembered; nil if none are.
+// known returns the cached books; nil if there are none.
 func (p *prefix) known() *books {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.books
 }
 
-// remember keeps books of committed entries, which began as the given ones.
+// remember caches b, books of committed entries that were extended from began.
 func (p *prefix) remember(b, began *books) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

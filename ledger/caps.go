@@ -19,7 +19,7 @@ func (c Caps) String() string {
 	return fmt.Sprintf("(ε %s, δ %s)", chart.Full(c.Epsilon), chart.Full(c.Delta))
 }
 
-// atMost is c rounded up to six digits, but for what is lost in the twelfth: for people.
+// atMost rounds c up to six digits for display; it ignores an excess in the twelfth digit.
 func (c Caps) atMost() Caps {
 	up := func(v float64) float64 {
 		if !(v > 0) || math.IsInf(v, 1) {

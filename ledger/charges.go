@@ -86,7 +86,7 @@ func known(all []charge) bool {
 	return !slices.ContainsFunc(all, func(c charge) bool { return c.event == "" })
 }
 
-// begins reports whether the record all begins with the batches of some.
+// begins reports whether the batches of some are a prefix of those of all.
 func begins(some, all []charge) bool {
 	if len(some) > len(all) || end(some) > end(all) {
 		return false

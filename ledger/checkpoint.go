@@ -36,8 +36,9 @@ type checkpoint struct {
 // each command reads its whole chain, in less than 20 ms.
 const everyEntries = 1000
 
-// stateShare: a checkpoint of more than everyEntries KiB waits for an entry for each KiB of its state, so that writing
-// costs each append about as much as reading the entries behind it.
+// stateShare is the bytes of state per entry: a checkpoint of n KiB, above everyEntries KiB, waits
+// for n entries. So each append pays about as much for writing it as for reading the entries after
+// it.
 const stateShare = 1 << 10
 
 // foldVersion changes with the meaning of a stored state: with a field, and with any change to what apply or the
@@ -72,8 +73,8 @@ func (c checkpoint) sum(key []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// What a store can do with a checkpoint; each includes the ones before it, but that a table that is missing cannot be
-// read.
+// What a store lets this process do with a checkpoint. Each right includes the ones before it,
+// except that canCreate means that there is no table to read yet.
 const (
 	noCheckpoint = iota // no right to make or read the table
 	canCreate
@@ -101,7 +102,7 @@ func (l *Ledger) stored(ctx context.Context, q querier) (c checkpoint, can int, 
 func (l *Ledger) onChain(ctx context.Context, q querier, c checkpoint) error {
 	at, err := parseTime(c.time)
 	if err != nil {
-		return &ChainError{c.head.Seq, "the time in its checkpoint does not read as one"}
+		return &ChainError{c.head.Seq, "the time in its checkpoint is malformed"}
 	}
 	return l.continues(ctx, q, headSeen{Head: c.head, Time: at})
 }

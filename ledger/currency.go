@@ -65,7 +65,7 @@ func (d *dataset) take(run string, caps Caps, plan privacy.Event, stored bool) e
 	case d.budget == nil:
 		return fmt.Errorf("dataset %q counts in %s and has no lifetime budget", d.name, d.facts.Currency)
 	case plan == nil:
-		return fmt.Errorf("dataset %q counts in %s: run %q says no plan", d.name, d.facts.Currency, run)
+		return fmt.Errorf("dataset %q counts in %s: run %q has no plan", d.name, d.facts.Currency, run)
 	}
 	budget := d.budgetOf(*d.budget)
 	before := d.tally.Part(budget)
@@ -134,8 +134,8 @@ func releases(e privacy.Event) bool {
 	})
 }
 
-// grow returns the least budget that is at least both. Limits of every currency grow in ε and in δ, so
-// the result covers what either admitted.
+// grow returns the larger ε and the larger δ of the two. The limits of every currency grow with
+// both, so the result covers what either budget admitted.
 func grow(a *Caps, b Caps) *Caps {
 	if a == nil {
 		return &b

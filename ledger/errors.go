@@ -27,10 +27,10 @@ var (
 	// ErrNoBudget: the dataset has no lifetime budget.
 	ErrNoBudget = errors.New("it has no lifetime budget, so runs are recorded and none is refused; `sotto ledger budget` sets one")
 	// ErrNotLedger: the file or database is not a ledger. It stays unchanged.
-	ErrNotLedger = errors.New("this is not a ledger, and it is left as it is; name a ledger, or a file that does not exist yet")
+	ErrNotLedger = errors.New("this is not a ledger, and it was not changed; name a ledger, or a file that does not exist yet")
 	// ErrGone: the ledger's file was deleted, moved or replaced after it was opened. That file holds what
 	// this process reserved or charged.
-	ErrGone = errors.New("the ledger is gone since it was opened; put its file back")
+	ErrGone = errors.New("the ledger's file was deleted, moved or replaced after it was opened; put it back")
 	// ErrUncertain: the reservation failed during its commit, so it may exist. The run keeps its
 	// directory and token; a resume finds out.
 	ErrUncertain = errors.New("it is not known whether the budget was reserved")

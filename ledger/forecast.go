@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// MostForecast is the largest number of runs that a forecast tells from more.
+// MostForecast caps the number of runs in a forecast; above it, the forecast says "or more".
 const MostForecast = 1 << 20
 
 // A Forecast says how many further runs of one kind a dataset's lifetime budget covers in a currency.

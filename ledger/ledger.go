@@ -267,9 +267,8 @@ func (l *Ledger) make(ctx context.Context, why *Restoration) error {
 	return err
 }
 
-// unmake removes the ledger that this process made, if err says that its first entry may have found no room on the disk
-// and it has no entry. A ledger without entries that stayed would be expected at its place, and miss nothing that it
-// had.
+// unmake removes a ledger that this process made and that has no entry, if err says that the disk
+// was full. Left there, the witness would expect an empty ledger at this path.
 func (l *Ledger) unmake(ctx context.Context, err error) {
 	if !l.made || !noRoom(err) {
 		return
@@ -293,10 +292,10 @@ func (l *Ledger) unmake(ctx context.Context, err error) {
 	}
 	disk, dir := l.store.disk.FS, filepath.Dir(l.store.path)
 	if _, err := disk.Lstat(l.store.path + "-journal"); !errors.Is(err, os.ErrNotExist) || disk.SyncDir(dir) != nil {
-		return // a journal that is there after a power cut would ask for the ledger
+		return // after a power cut, a journal without its ledger would be refused
 	}
 	if err := l.witness.forget(); err != nil {
-		return // and so would a note
+		return // so would a witness without its ledger
 	}
 	if disk.Remove(l.store.path) == nil {
 		l.unmade = true

@@ -304,7 +304,7 @@ func (l *Ledger) Known(ctx context.Context) ([]Known, error) {
 				}
 				b, err := hex.DecodeString(text)
 				if err != nil || len(b) != sha256.Size {
-					return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " does not read as one"})
+					return nil, l.store.explain(&ChainError{0, "a content mark of dataset " + k.Dataset + " is malformed"})
 				}
 				(*set)[[sha256.Size]byte(b)] = true
 			}
@@ -335,9 +335,9 @@ func (l *Ledger) Contains(ctx context.Context, h Head) error {
 	switch {
 	case err != nil:
 	case !found:
-		err = &ChainError{h.Seq, "it was there once and is missing"}
+		err = &ChainError{h.Seq, "the chain held it earlier, and it is missing now"}
 	case e.Hash != h.Hash:
-		err = &ChainError{h.Seq, "another one stood there once"}
+		err = &ChainError{h.Seq, "the chain held another entry here earlier"}
 	}
 	return l.store.explain(err)
 }

@@ -21,7 +21,7 @@ type Restoration struct {
 }
 
 // ErrNothingLost: the ledger continues what the witness saw.
-var ErrNothingLost = errors.New("nothing is to be accepted: the ledger continues what was last seen here")
+var ErrNothingLost = errors.New("there is nothing to accept: the ledger continues what was last seen here")
 
 // Accept opens a ledger that Open refuses with a [*WitnessError], and records in its chain what was
 // expected and found; from then on the statements of all datasets say so. If the ledger is missing

@@ -24,8 +24,8 @@ type sharing struct {
 	unproven        bool
 }
 
-// add adds a run. Of a run that shares no noise alone is its own ε and δ; so it is where a cap is above the cost of the
-// plan alone.
+// add adds a run. Against all other owners together it costs its Shares.Alone, at least its own ε;
+// a run that shares no noise costs its own ε and δ.
 func (s *sharing) add(c Caps, of *account.Shares) {
 	if of != nil {
 		if s.runs == 0 || of.Colluders < s.colluders {
@@ -59,8 +59,8 @@ func (s *sharing) view() *Sharing {
 	return v
 }
 
-// Words say it after a statement that names ε; nothing of a dataset without such runs. caps writes an ε and δ. Void
-// says that there is no lifetime guarantee.
+// Words returns the sentences that follow a statement with an ε; "" if no run shares noise. caps
+// formats an ε and δ. Void says that there is no lifetime guarantee.
 func (s *Sharing) Words(void bool, caps func(Caps) string) string {
 	if s == nil {
 		return ""

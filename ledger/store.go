@@ -263,7 +263,7 @@ func scanEntry(row scanner) (Entry, error) {
 	}
 	t, err := parseTime(at)
 	if err != nil {
-		return e, &ChainError{e.Seq, "its time does not read as one"}
+		return e, &ChainError{e.Seq, "its time is malformed"}
 	}
 	e.Time = t
 	return e, e.check()

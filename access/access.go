@@ -77,7 +77,7 @@ var (
 	ErrCannotTell = errors.New("this packed table cannot be compared with protected rows, since its row hashes were made on another machine")
 )
 
-// most is the largest share of common rows at which two tables count as different people.
+// most is the largest share of common rows at which two tables still count as different people.
 const most = 0.05
 
 // A Gate opens tables for one command or run.
@@ -97,7 +97,7 @@ type Gate struct {
 
 	known  []ledger.Known
 	tables *tables
-	opened []*Opened // for exact figures: those of one purpose are one table
+	opened []*Opened // for exact figures; tables of one purpose count as one
 }
 
 // An Opened table was read and admitted. Take hands it out.
@@ -113,18 +113,18 @@ type Opened struct {
 	away    bool                // the rows are on workers
 	gate    *Gate
 	void    []string // protected datasets whose guarantee the access ends, or has been ended
-	before  string   // for Train: a dataset whose rows, these, were accessed without a guarantee
+	before  string   // for Train: the dataset under which these rows were accessed without a guarantee
 	own     bool     // the access is recorded under the schema's dataset
 }
 
 // Digest is the digest of the content. It leaves memory only under a key (R4).
 func (o *Opened) Digest() [sha256.Size]byte { return o.content.Digest }
 
-// Parts are the digests of the parts of a table on several machines or in several files. Other digests of the whole are
-// among them: a ledger compares all of them.
+// Parts returns the digests of the parts of a table on several machines or in several files, and
+// the other digests of the whole: a ledger compares all of them.
 func (o *Opened) Parts() [][sha256.Size]byte { return slices.Concat(o.content.Also, o.parts) }
 
-// digests are those of the whole content, of which there are wholes, and of its parts.
+// digests returns the digests of the whole content, the first wholes() of them, and of its parts.
 func (o *Opened) digests() [][sha256.Size]byte {
 	return slices.Concat([][sha256.Size]byte{o.content.Digest}, o.content.Also, o.parts)
 }
@@ -196,7 +196,7 @@ func Describe(ctx context.Context, path string) (*data.Description, error) {
 	return data.Describe(ctx, path, source.Formats())
 }
 
-// IsTable says whether a file that is not compressed is a table by how its name ends.
+// IsTable reports whether the name of an uncompressed file ends like that of a table.
 func IsTable(path string) bool {
 	end := strings.ToLower(filepath.Ext(path))
 	return slices.ContainsFunc(source.Formats(), func(f data.Format) bool { return slices.Contains(f.Ends, end) })
@@ -305,7 +305,7 @@ func (o *Opened) record(ctx context.Context, l *ledger.Ledger, run string) error
 		if err := o.recordAs(ctx, l, d, run, cmp.Or(o.gate.Why, words[o.purpose])); err != nil {
 			return err
 		}
-		o.gate.tell(fmt.Sprintf("this access stands in the ledger of dataset %q as not private; its lifetime statement says so from now on", d))
+		o.gate.tell(fmt.Sprintf("the ledger records this access as not private; dataset %q no longer has a lifetime guarantee", d))
 	}
 	if o.before != "" {
 		return o.recordAs(ctx, l, o.dataset, run, "its rows were accessed without a guarantee before, as dataset "+o.before)

@@ -232,7 +232,7 @@ func other(whole bool) Relation {
 	return Part
 }
 
-// reach says whether rows that matched nothing were compared at all.
+// reach returns the relation of rows that matched nothing: Disjoint, unless they could not be compared.
 func (a *admission) reach() Relation {
 	switch {
 	case !slices.ContainsFunc(a.gate.known, func(k ledger.Known) bool { return k.Protected }):
@@ -373,7 +373,7 @@ func (a *admission) notice(r Relation) {
 	case r == Foreign:
 		text = fmt.Sprintf("%v; copies and parts of protected tables were not looked for. Pack it on this machine to change that", ErrCannotTell)
 	case a.like == untold:
-		text = "whether test rows are training rows cannot be told, since too few rows occur only once; they are scored as other people's"
+		text = "too few rows occur only once to tell whether test rows are training rows; they are scored as those of other people"
 	}
 	a.gate.tell(a.path + ": " + text)
 }
@@ -399,7 +399,7 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 	case r == Foreign:
 		return say(ErrCannotTell, "pack it on this machine, or name the file that it was packed from")
 	case r == Unknown:
-		return say(ErrProtected, "as far as can be told, since the state directory cannot be read")
+		return say(ErrProtected, "Sotto must assume so, since it cannot read the state directory, by which it recognizes copies")
 	case a.o.purpose == Worker:
 		return say(ErrProtected,
 			fmt.Sprintf("this machine's ledger knows them as %s, and the run does not reserve in that ledger. Give the coordinator that ledger, or use other rows", quoted(datasets)))
@@ -408,7 +408,7 @@ func (a *admission) refusal(r Relation, datasets []string) error {
 			fmt.Sprintf("the ledger knows %s as %s. Write dataset: %s in the schema, so that its budget is charged", them,
 				quoted(datasets), datasets[0]))
 	case r < Part:
-		return fmt.Errorf("dataset %q stands in %s: %w", a.o.dataset, a.gate.Ledger.Where(), ErrWouldEnd)
+		return fmt.Errorf("dataset %q is in %s: %w", a.o.dataset, a.gate.Ledger.Where(), ErrWouldEnd)
 	}
 	return say(ErrProtected,
 		fmt.Sprintf("the ledger knows them, or more than 5 %% of them, as %s. Use other rows; --void accesses them all the same, which ends the guarantee forever", quoted(datasets)))

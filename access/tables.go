@@ -112,8 +112,8 @@ func openTables() (*tables, error) {
 	return t, err
 }
 
-// readKey reads the key. The sketches beside it and packed tables have the hashes that it makes, so a key of an earlier
-// build goes on making those of that build.
+// readKey reads the key. Stored sketches and packed tables hold hashes under it, so keys from older
+// builds keep their hash format.
 func readKey(path string) (*data.RowKey, error) {
 	file, err := readfile.All(path, fileLimit)
 	if err != nil {
@@ -429,7 +429,8 @@ func (k *known) is(marks [][sha256.Size]byte) bool {
 	return slices.ContainsFunc(k.marks, func(m [sha256.Size]byte) bool { return slices.Contains(marks, m) })
 }
 
-// alike compares with a table of n rows, which contain the sketch's rows that often, as far as the last hash.
+// alike reports whether a table of n rows shares many rows with the content; times counts the
+// sketch's rows in it, up to the hash last.
 func (s *sketch) alike(times map[uint64]int, last uint64, n int) bool {
 	end := min(last, s.rows[len(s.rows)-1])
 	hits, distinct, all := 0, 0, 0
@@ -447,7 +448,7 @@ func (s *sketch) alike(times map[uint64]int, last uint64, n int) bool {
 	return float64(hits) > most*chance*float64(n) || float64(distinct) > most*float64(all)
 }
 
-// An addition is what an exact access of a table adds to what exact accesses had of a content.
+// An addition is what an exact access of a table adds to the rows of a content that earlier exact accesses had.
 type addition struct {
 	scored []byte
 	chance float64
@@ -480,8 +481,8 @@ func (s *sketch) add(times map[uint64]int, last uint64, h *hashes) (a addition) 
 	return a
 }
 
-// full says whether an access adds rows, and all together have more of the content than may be scored. Both the rows
-// and how many of them are chance vary by about √chance.
+// full reports whether an access adds rows and all accesses together then exceed the share of the
+// content that may be scored. Both the rows and their chance matches vary by about √chance.
 func (a addition) full() bool {
 	n := 0
 	for _, b := range a.scored {
@@ -490,8 +491,9 @@ func (a addition) full() bool {
 	return a.rows > 0 && float64(n)-a.chance-6*math.Sqrt(a.chance) > most*sketchSize
 }
 
-// score records durably which rows an exact access has, before anything of it is shown. It refuses what another process
-// has meanwhile left no room for, of contents that are protected.
+// score records durably which rows an exact access has, before any result is shown. It refuses an
+// access to a protected content if other processes have meanwhile used up the share that may be
+// scored.
 func (t *tables) score(by [2]*hashes, protected func(marks [][sha256.Size]byte) bool) error {
 	if t.dir == "" || by[byName] == nil || len(t.all) == 0 {
 		return nil

@@ -45,7 +45,7 @@ func (r *Request) Text() []byte {
 // ReadRequest reads a text.
 func ReadRequest(text []byte) (*Request, error) {
 	if len(text) != RequestSize || text[0] > 2 {
-		return nil, errors.New("access: a coordinator's request that does not read as one; both machines need the same version of Sotto")
+		return nil, errors.New("access: the coordinator's request is malformed; use the same version of Sotto on both machines")
 	}
 	r := &Request{nonce: [32]byte(text[1:]), proof: [sha256.Size]byte(text[33:])}
 	if text[0] > 0 {

@@ -144,6 +144,6 @@ def test_crossings(base, tmp_path, monkeypatch, purpose, form, relation, state):
         warnings.simplefilter("always", errors.PrivacyWarning)
         call(model, new, X, y)
     assert (files(here)[ledger] == before[ledger]) == (verdict == ALLOWED)
-    assert any("stands in the ledger" in str(w.message) for w in warned) == (verdict in (RECORDED, ENDED))
+    assert any("records this access as not private" in str(w.message) for w in warned) == (verdict in (RECORDED, ENDED))
     if verdict == ENDED:
         assert "void" in run("ledger", "show", "clinic", "--json")

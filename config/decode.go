@@ -78,15 +78,16 @@ func (n Node) FieldAt(name string) (line, column int, braces bool) {
 // Place is the position of the value.
 func (n Node) Place() string { return n.doc.located(n.n.GetToken().Position).Place() }
 
-// Wrong says that the value is not what it may be.
+// Wrong is the error of a value that is not allowed.
 func (n Node) Wrong(allowed string) error {
 	return n.doc.Fail(n.path, found(n.n), allowed)
 }
 
-// Decode reads the value into the variable that dst points to: text, a number, true or false,
-// a [Decoder], a [Node], or a struct whose fields have yaml tags. Unknown fields of a block are
-// errors, but for those of the names except. A slice takes one value for a list of one, unless
-// its tag says list. Zero stays where nothing is written: [Document.Has] tells.
+// Decode reads the value into the variable that dst points to: text, a number, true or false, a
+// [Decoder], a [Node], or a struct whose fields have yaml tags. Unknown fields of a block are
+// errors, unless except names them. A single value decodes into a slice as a list of one, unless
+// the field's tag says list. A field that is not written keeps its zero value: [Document.Has] tells
+// the two apart.
 func (n Node) Decode(dst any, except ...string) error {
 	return n.decode(reflect.ValueOf(dst).Elem(), false, except...)
 }
@@ -137,7 +138,7 @@ func (n Node) decode(v reflect.Value, list bool, except ...string) error {
 	return nil
 }
 
-// elements reads a list into a slice; unless it must be a list, a single value is one of one.
+// elements reads a list into a slice, or a single value as a list of one unless the field must be a list.
 func (n Node) elements(v reflect.Value, list bool) error {
 	nodes := []Node{n}
 	if s, ok := n.n.(*ast.SequenceNode); ok {

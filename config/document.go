@@ -119,9 +119,9 @@ func (d *Document) RootAs(path string) (Node, error) {
 	return d.Root(), d.index()
 }
 
-// Set puts a field into the root or into one of its blocks, as in method.steps; from says
-// where it was given, for errors. A block that is not there, or is a word, becomes one.
-// Another name in a block empties it first: its fields belonged to the former name.
+// Set puts a field into the root or into one of its blocks, as in method.steps; from says where it
+// was given, for errors. A block that is not there, or is a word, becomes one. Setting another name
+// of a block first removes its fields, which belonged to the old name.
 func (d *Document) Set(path, value, from string) error {
 	d.from = append(d.from, from)
 	target := d.root
@@ -235,7 +235,7 @@ func (d *Document) Fail(path, found, allowed string) *Error {
 	return d.Locate(&Error{Field: path, Found: found, Allowed: allowed})
 }
 
-// located is an error with nothing but its place set.
+// located returns an error with only its place set.
 func (d *Document) located(p *token.Position) *Error {
 	if p.Line < 0 {
 		return &Error{File: d.from[-p.Line-1]}
@@ -306,8 +306,7 @@ func join(path, field string) string {
 	return path + "." + field
 }
 
-// scalar is the text of n as it is written (1.0 stays 1.0), and whether it stands there
-// without quotes, so that it may be a number.
+// scalar returns the text of n as written (1.0 stays 1.0), and whether it is unquoted, so that it may be a number.
 func scalar(n ast.Node) (text string, plain bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:

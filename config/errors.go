@@ -86,7 +86,7 @@ func (e *Error) Text() string {
 	return b.String()
 }
 
-// isValue says whether found is a number or quoted text, which somebody wrote into a field and may write otherwise.
+// isValue reports whether found is a number or quoted text, that is, a field's value that a person can change.
 func isValue(found string) bool {
 	_, fault := ParseNumber(found)
 	_, err := strconv.Unquote(found)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// kinds are the forms of files that people take for another, by their beginnings.
+// kinds are file formats that people give by mistake, by their first bytes.
 var kinds = []struct {
 	magic, name string
 	table       bool
@@ -85,7 +85,7 @@ func textTable(src []byte) string {
 
 var fieldLine = regexp.MustCompile(`^[\w-]+:`) // of a document
 
-// own are fields by which the documents of Sotto are told apart: no other has them.
+// own lists, for each document of Sotto, fields that no other document has.
 var own = map[string][]string{
 	"a spec":   {"data", "schema", "model", "method", "privacy", "compare", "tune", "network"},
 	"a schema": {"dataset", "rows", "units", "row_norm", "other_columns", "on_bad_row", "image", "features"},
@@ -94,9 +94,9 @@ var own = map[string][]string{
 // forTables says what to do with a table that stands where a document should.
 func (d *Document) forTables() string {
 	if d.what == "a schema" {
-		return "give it by --data; `sotto schema init` writes a schema from its header"
+		return "pass it with --data; `sotto schema init` writes a schema from its header"
 	}
-	return "a spec names it under data, and --data does beside the flags --schema and --model"
+	return "name it in a spec under data, or pass it with --data beside --schema and --model"
 }
 
 // notTable is the error of a table that stands where a document should.
@@ -150,10 +150,10 @@ func (d *Document) otherKind() error {
 	case slices.ContainsFunc(mine, has):
 	case d.what == "a spec" && slices.ContainsFunc(own["a schema"], has):
 		return &Error{File: d.file,
-			Err: errors.New("this is a schema, not a spec; a spec names it under schema, and --schema does beside the flags --data and --model")}
+			Err: errors.New("this is a schema, not a spec; name it in a spec under schema, or pass it with --schema beside --data and --model")}
 	case d.what == "a schema" && slices.ContainsFunc(own["a spec"], has):
 		return &Error{File: d.file,
-			Err: errors.New("this is a spec, not a schema; give the file that its field schema names")}
+			Err: errors.New("this is a spec, not a schema; pass the file that its field schema names")}
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ func TestOtherForms(t *testing.T) {
 		Privacy Node   `yaml:"privacy"`
 	}
 	const (
-		toSpec   = ", not a spec; a spec names it under data, and --data does beside the flags --schema and --model"
-		toSchema = ", not a schema; give it by --data; `sotto schema init` writes a schema from its header"
+		toSpec   = ", not a spec; name it in a spec under data, or pass it with --data beside --schema and --model"
+		toSchema = ", not a schema; pass it with --data; `sotto schema init` writes a schema from its header"
 	)
 	for _, c := range []struct{ name, what, text, want string }{
 		{"a.json", "a spec", `[{"SECRET":10,"b":"x"},{"SECRET":90}]`, "the file looks like a table (a JSON array)" + toSpec},
@@ -38,11 +38,11 @@ func TestOtherForms(t *testing.T) {
 		{"a.yaml", "a spec", "SQLite format 3\x00", "the file looks like a table (SQLite)" + toSpec},
 		{"a.yaml", "a spec", "%PDF-1.7\n%\xe2\xe3", "the file looks like a PDF file, not a spec; write a spec in YAML, as examples/clinic has one"},
 		{"a.yaml", "a schema", "<!DOCTYPE html>\n<html>", "the file looks like an HTML page, not a schema; write a schema in YAML, as examples/clinic has one"},
-		{"a.yaml", "a spec", "\x00\x00\x08\x03\xff", "the file is binary, not a spec; if it is a table, a spec names it under data"},
+		{"a.yaml", "a spec", "\x00\x00\x08\x03\xff", "the file is binary, not a spec; if it is a table, name it in a spec under data"},
 		{"a.yaml", "a spec", "data: caf\xe9\n", "the file is not in UTF-8; save it as UTF-8"},
-		{"a.yaml", "a spec", "dataset: SECRET\nrows: 5\ncolumns: [{name: SECRET}]\n", "this is a schema, not a spec; a spec names it under schema, and --schema does beside the flags --data and --model"},
+		{"a.yaml", "a spec", "dataset: SECRET\nrows: 5\ncolumns: [{name: SECRET}]\n", "this is a schema, not a spec; name it in a spec under schema, or pass it with --schema beside --data and --model"},
 		{"a.yaml", "a spec", "columns: [{name: SECRET}]\nrows: 5\n", "this is a schema, not a spec;"},
-		{"a.yaml", "a schema", "data: SECRET\nschema: s.yaml\n", "this is a spec, not a schema; give the file that its field schema names"},
+		{"a.yaml", "a schema", "data: SECRET\nschema: s.yaml\n", "this is a spec, not a schema; pass the file that its field schema names"},
 		{"a.yaml", "a schema", "privacy: {epsilon: 1}\n", "this is a spec, not a schema;"},
 		{"a.json", "a spec", `{"format": "sotto-model/1", "schema": {}}`, `this is a file that Sotto wrote ("sotto-model/1"), not a spec`},
 		{"a.yaml", "a spec", "data: x\nrows: 5\n", `a.yaml:2:1: unknown field "rows"; the fields are`},

@@ -17,10 +17,10 @@ const (
 	maxEmpty  = 200     // lines without a word, one after the other
 )
 
-// parse parses src, after a check of its nesting: the parser needs memory that grows with the
-// square of the nesting. 8,000 times "[" took half a gigabyte, 200,000 times tens of them. So
-// the tokens are counted first, as the parser's own scanner finds them, one by one. The scanner copies a text
-// once for each empty line at its end, so those are limited before.
+// parse parses src after a check of its nesting, since the parser's memory grows with the square of it: 8,000
+// "[" took half a gigabyte, 200,000 tens of gigabytes. So the tokens are counted first, as the parser's own
+// scanner finds them, one by one. The scanner copies a text once for each empty line at its end, so those are
+// limited before.
 func parse(src []byte) (*ast.File, error) {
 	if e := checkEmpty(src); e != nil {
 		return nil, e
@@ -49,8 +49,8 @@ func checkEmpty(src []byte) *Error {
 	return nil
 }
 
-// check refuses what nests too deep or has too many tokens. It may count a level
-// too many where the text is odd, never one too few.
+// check refuses text that nests too deep or has too many tokens. In malformed text it may count a
+// level too many, never one too few.
 func check(src []byte) *Error {
 	var s scanner.Scanner
 	s.Init(string(src))

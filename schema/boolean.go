@@ -6,14 +6,14 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// booleanType is false or true: an ordinal column of these two levels whose cells may say them in several ways.
+// booleanType is false or true: an ordinal column of these two levels, each with several spellings.
 var booleanType = columnType{
 	name:  TypeBoolean,
 	about: "true or false, yes or no, 1 or 0",
 	asks:  []Question{{Field: "missing"}, {Field: "source"}},
 	fields: []config.Field{
 		config.NewField("missing", "text", "`error`",
-			"what a missing mark counts as: `error` (a bad row), `zero` (between both), `true` or `false`"),
+			"what a missing mark counts as: `error` (a bad row), `zero` (halfway between), `true` or `false`"),
 		config.NewField("source", "text", "none", "where it is known from, for a [disclosure](../how-to/disclosure.md)"),
 	},
 	sample: [][2]string{{"{name: smoker, type: boolean}",

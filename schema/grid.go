@@ -10,7 +10,7 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// BoundsUnknown is what a numeric column says of its bounds where nobody knows them, as in bounds: unknown. Only
+// BoundsUnknown is the value of a numeric column's field bounds if its bounds are not known: bounds: unknown. Only
 // [ParseOpen] takes such a column: private counts on the public grid propose its bounds, and [SetBounds] writes them.
 const BoundsUnknown = "unknown"
 
@@ -92,8 +92,7 @@ func (s *Schema) OnGrid(columns []string) *Schema {
 	return t
 }
 
-// missingOf is the rule on the grid for cells without a value: as it is where they make a bad row, else they have no
-// bin.
+// missingOf is the rule on the grid for missing cells: a bad row stays one; else the cell is in no bin.
 func missingOf(rule string) string {
 	if rule == RuleError {
 		return rule

@@ -39,7 +39,7 @@ var labelType = columnType{
 	},
 	check: func(c *Column, path string, _ bool) *config.Error {
 		if (c.Bounds != nil) == (len(c.Classes) > 0) {
-			return columnFault(path, "a label with neither or both of classes and bounds",
+			return columnFault(path, "a label with both classes and bounds, or with neither",
 				"either classes, or min and max for a label that is a number")
 		}
 		if c.Bounds != nil {

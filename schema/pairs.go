@@ -20,14 +20,15 @@ const PairFeatures = PairBumps * PairBumps
 // MostPairs is the most pairs of a schema.
 const MostPairs = 4
 
-// A Pair names two numeric columns that get features for what they do together: the products of the [PairBumps] bumps
-// of A and of B ([Bumps]), those of A's first bump first. They are 0 in a row where a column's own bumps would be.
+// A Pair names two numeric columns that get features for their interaction: the products of the
+// [PairBumps] bumps of A and of B ([Bumps]), those of A's first bump first. They are 0 in a row in
+// which a column's own bumps would be 0.
 type Pair struct {
 	A string `json:"a"`
 	B string `json:"b"`
 }
 
-// Open says that the pair is a place alone: its features are 0 until a run names the columns.
+// Open reports whether the pair is a reserved place: its features are 0 until a run names the columns.
 func (p Pair) Open() bool { return p == Pair{} }
 
 // String names the pair in names of features and in reports.

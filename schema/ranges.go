@@ -44,7 +44,7 @@ func namesOf(text string) (names []string, fault string) {
 		}
 	}
 	if !same || at < 0 {
-		return nil, "two names that do not differ in one number alone"
+		return nil, "two names that do not differ in exactly one number"
 	}
 	from, to := ends[0][at], ends[1][at]
 	width := 0

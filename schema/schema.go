@@ -455,8 +455,7 @@ func (s *Schema) Levels(column string) (first int, levels []string) {
 	return 0, nil
 }
 
-// Sparse says whether encoded rows are kept without their zeros: where there may be many features, of which a row has
-// few.
+// Sparse reports whether rows are stored sparse.
 func (s *Schema) Sparse() bool {
 	return s.Format.Kind == KindLIBSVM || slices.ContainsFunc(s.Columns, func(c Column) bool {
 		return c.Type == TypeText || c.onGrid() || c.Counts != nil
@@ -527,8 +526,8 @@ func (s *Schema) bound() float64 {
 	return float64(f)
 }
 
-// RowRule is the norm that no encoded row exceeds, and what all its values are multiples of:
-// NormBound and Unit of a [Table].
+// RowRule returns the norm bound of encoded rows and the grid spacing of their values: NormBound
+// and Unit of a [Table].
 func (s *Schema) RowRule() (bound, unit float64) { return s.bound(), s.unit() }
 
 // unit is 2⁻²⁰ times the smallest power of two that is not below the bound.

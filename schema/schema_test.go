@@ -454,7 +454,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"transform: log1p", "transform: sqrt", `s.yaml:12:63: columns[3].transform: found "sqrt"`},
 		{`["no", "yes"]`, `["no"]`, "s.yaml:13:40: columns[4].classes: found 1 of them"},
 		{`["no", "yes"]`, `["1", "+1.0"]`, `s.yaml:13:46: columns[4].classes[1]: found "+1.0", equal to another class`},
-		{`classes: ["no", "yes"], strip: "."`, ``, "s.yaml:13:5: columns[4]: found a label with neither or both"},
+		{`classes: ["no", "yes"], strip: "."`, ``, "s.yaml:13:5: columns[4]: found a label with both classes and bounds, or with neither"},
 		{"type: label, classes: [\"no\", \"yes\"], strip: \".\"", "type: ignore", "s.yaml:4:1: columns: found no column of type label"},
 		{"dataset: clinic", "dataset: &a clinic", "s.yaml:1:10: dataset: found a YAML anchor, alias or tag"},
 		{"dataset: clinic", "dataset: !!str clinic", "s.yaml:1:10: dataset: found a YAML anchor, alias or tag"},

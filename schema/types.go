@@ -97,7 +97,7 @@ type Form struct {
 	Words  int     // in place of a number: so many features, for the words of a cell ([Buckets])
 
 	allowed string // what a cell may be, for errors
-	wanted  string // likewise, where it has no value
+	wanted  string // what a missing cell should contain, for errors
 	reader  func() func(cell string) (v float64, fault string)
 }
 
@@ -137,7 +137,7 @@ func (f *Form) Number() bool { return f.reader == nil && f.Words == 0 }
 // Allowed says what a cell of the column may be, for errors.
 func (f *Form) Allowed() string { return f.allowed }
 
-// Wanted says likewise what a cell without a value should have been.
+// Wanted describes what a missing cell should contain, for errors.
 func (f *Form) Wanted() string { return f.wanted }
 
 // Features is the number of features.

@@ -88,9 +88,9 @@ func (f *Form) Kinks() int {
 	return f.Bumps
 }
 
-// Lines is the schema of the rows that the curves of s follow from: numeric columns have their line alone, and there
-// are no places for pairs that a run chooses. ok says whether rows of s can be made of those: they have an intercept,
-// which tells what a whole row was multiplied by, are dense, and have curves.
+// Lines is the schema of rows from which rows of s can be computed: numeric columns have only their
+// line, and there are no reserved pairs. ok is true if s has curves and its rows are dense and have
+// an intercept, which reveals the factor of the row rule.
 func (s *Schema) Lines() (lines *Schema, ok bool) {
 	if len(s.Curved()) == 0 || !s.Intercept || s.Sparse() || s.Image != nil {
 		return nil, false
@@ -100,8 +100,8 @@ func (s *Schema) Lines() (lines *Schema, ok bool) {
 	return t, true
 }
 
-// Snap is the schema of a run that begins: where it chose all curves that there are, they follow from rows without
-// them, so that a table that is packed without them and its file give the same rows.
+// Snap is the schema of a new run. If the run chose all curves, they are computed from rows without
+// them, so that a file and a table that was packed without curves give the same rows.
 func (s *Schema) Snap() *Schema {
 	t := *s
 	_, t.Snapped = s.Lines()

@@ -59,7 +59,7 @@ var textType = columnType{
 // letters, marks and digits, in lower case; its feature is its 64-bit FNV-1a hash modulo the number of features. The
 // slice is into's, with more memory where it needs that.
 //
-// A feature counts once, however often its words stand there. Each is 1/√n where there are n, so that the norm of all
+// A feature counts once, however often its words occur. Each is 1/√n where there are n, so that the norm of all
 // is 1 and that of a text without words 0.
 func Buckets(text string, features int, into []int32) []int32 {
 	var lower []byte // of one letter

@@ -195,8 +195,8 @@ func (r *reader) schema() *Schema {
 		Columns: make([]Column, 0, len(f.Columns))}
 	s.Format = r.format()
 	if n := f.OtherColumns; n.IsBlock() { // the features of a model follow from its schema, never from a header
-		r.fail("other_columns", "a block", "ignore; columns alike stand in columns, in one line if one number tells their "+
-			"names apart (names: gene_1..gene_2309), or in those that sotto init writes for the answer rest numeric 0 to 16")
+		r.fail("other_columns", "a block", "ignore; list similar columns under columns, in one line if their names differ in one number "+
+			"(names: gene_1..gene_2309); sotto init writes those lines for the answer rest numeric 0 to 16")
 	} else if n.Given() {
 		if err := n.Decode(&s.OtherColumns); err != nil {
 			r.add("other_columns", err)
@@ -292,7 +292,7 @@ func (r *reader) unit(s *Schema) {
 	s.Rows = r.count(count, n, maxRows)
 }
 
-// unknown takes the field bounds of a column whose bounds nobody knows.
+// unknown reads the field bounds of a column whose bounds are not known.
 func (r *reader) unknown(block, bounds string) {
 	if bounds != BoundsUnknown {
 		r.fail(block+"bounds", config.Quote(bounds),

@@ -10,10 +10,10 @@ import (
 // worse marks a figure that a constant would beat.
 const worse = " (worse than a constant)"
 
-// widest is the width of an interval, of a figure from 0 to 1, from which on the figure is not written.
+// widest is the width of the interval of a figure from 0 to 1 from which on the page omits the figure.
 const widest = 0.4
 
-// beaten says that the constant is better in that score.
+// beaten reports whether the constant is better in that score.
 func beaten(s *runlog.Scores, constant *record.Constant, f scoreForm) bool {
 	if constant == nil {
 		return false

@@ -34,7 +34,7 @@ type ranking struct {
 	Step, By, Ratio string
 }
 
-// none stands in a cell of a column whose effect is no straight line.
+// none fills cells of a column whose effect is not a straight line.
 const none = "–"
 
 // Ranked are the drawn columns and pairs, those first that move the margin furthest.
@@ -77,7 +77,7 @@ type heatMap struct {
 type level struct {
 	Name, Value        string
 	Width, From, Noise int
-	Zero               int // where bars begin, so that noise below 0 has a place
+	Zero               int // where bars begin, which leaves room for noise below 0
 }
 
 // Points reports whether a band narrows to a point.

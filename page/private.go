@@ -18,10 +18,10 @@ type privateRow struct {
 	Beaten                bool // by a constant
 }
 
-// tooFew stands where a figure is of too few records.
+// tooFew replaces a figure of too few records.
 const tooFew = "too few records for the noise"
 
-// shareRow is a row of a figure from 0 to 1. Where the interval leaves open what it is, the interval stands alone.
+// shareRow is a row of a figure from 0 to 1. If the interval is too wide, the row shows only the interval.
 func shareRow(name string, f runlog.Figure) privateRow {
 	r := rowOf(name, f, decimals)
 	if f.High-f.Low > widest {
@@ -139,8 +139,8 @@ func privateNotes(p *runlog.Private) (notes []string) {
 	return notes
 }
 
-// privateConstantWords is what the best constant reaches by the same noisy counts, in words, where these say something
-// of the model, too.
+// privateConstantWords says what the best constant reaches by the same noisy counts; "" if these do
+// not tell the model's quality.
 func privateConstantWords(p *runlog.Private) string {
 	c := record.PrivateConstantOf(p)
 	if c == nil {

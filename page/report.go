@@ -46,7 +46,7 @@ func Build(dir string) ([]byte, error) {
 	return makePage(dir, "recomputed from the run log when this page was made, and not verified", nil)
 }
 
-// byItself says how the page came to be that a run writes when it ends.
+// byItself says who made a page: the run, when it ended.
 const byItself = "written by the run itself when it ended"
 
 func makePage(dir, how string, life *ledger.History) ([]byte, error) {

@@ -134,7 +134,7 @@ func newView(r *record.Record) *view {
 	return v
 }
 
-// promise writes what follows from ε and δ.
+// promise sets the texts that follow from ε and δ.
 func (v *view) promise(g *record.Guarantee) {
 	v.Change = record.Change(privacy.Budget{Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: g.Relation})
 	v.Guess = chart.PercentUp(g.Guess)
@@ -200,7 +200,8 @@ func (v *view) Checked() (all []record.Finding) {
 	return all
 }
 
-// First, Count, Center and Last are the parts of the budget that releases beside the gradients took; empty: not asked.
+// First, Count, Center and Last give the share of the budget that each release other than gradients
+// took; "" if the run did not ask for it.
 func (v *view) First() string {
 	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.FirstShare, g.FirstAlone })
 }
@@ -244,7 +245,7 @@ func pairs(r record.Run) string {
 	return strings.Join(r.Pairs, ", ")
 }
 
-// Pairs are those.
+// Pairs names the pairs of columns that a release chose.
 func (v *view) Pairs() string { return pairs(v.Run) }
 
 // Status says why a run is not finished.

@@ -7,8 +7,8 @@ import (
 	"github.com/sottodp/sotto/record"
 )
 
-// Batches says how many batches a run charged and how many steps it planned, and why there may be more of the former.
-// Where atMost is set the steps were chosen during the run.
+// Batches says how many batches a run charged and how many steps it planned, and explains a surplus
+// of batches. atMost means that the steps were chosen during the run.
 func Batches(c *record.Course, atMost bool) string {
 	was, planned := "batches were", ""
 	if c.Charged == 1 {

@@ -61,7 +61,7 @@ type datasetsBody struct {
 	Datasets []budgeted
 }
 
-// budgeted is a dataset, what is left of its budget, and the bars of it.
+// budgeted is a dataset with the rest of its budget and the bars that show it.
 type budgeted struct {
 	ledger.Dataset
 	Left string
@@ -165,7 +165,7 @@ type datasetBody struct {
 type charged struct {
 	ledger.Run
 	Entry     *runEntry
-	Described string // the key of its private statistics; empty: it is no such run, or its directory is elsewhere
+	Described string // the key of its private statistics; empty: it has none, or its directory is elsewhere
 	Left      string // ε of the current budget after it, under caps
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/sottodp/sotto/ledger"
 )
 
-// A guard decides who may read the pages. Its link holds a token that works once: the server exchanges it
-// for a cookie that no script reads and that no link on another site sends. Who has the cookie may open the link again.
+// A guard decides who may read the pages. Its link holds a token that works once: the server
+// exchanges it for a cookie that scripts cannot read and that browsers do not send with links from
+// other sites. A browser with the cookie may open the link again.
 type guard struct {
 	session string
 	cookie  string // its name; cookies are kept by host, not by port
@@ -83,7 +84,7 @@ func (g *guard) known(r *http.Request) bool {
 	return err == nil && equal(c.Value, g.session)
 }
 
-// renew makes the link another one, for one more browser.
+// renew replaces the token by a new one, for one more browser.
 func (g *guard) renew() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +110,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	right, first := g.admits(token)
 	if !right {
-		refuse(w, http.StatusForbidden, "this is not the link that `sotto serve` printed last")
+		refuse(w, http.StatusForbidden, "this link is not valid; open the one that `sotto serve` printed last")
 		return
 	}
 	if !first {
@@ -129,5 +130,5 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	fmt.Fprintln(w, strings.ToUpper(why[:1])+why[1:]+".")
 }
 
-// equal compares without telling how far they agree.
+// equal compares in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -113,7 +113,7 @@ func (w *watched) left(p progress) time.Duration {
 	return time.Duration(float64(took) / float64(steps) * float64(p.MaxSteps-p.Step))
 }
 
-// spend computes ε of the charges. It takes at most a tenth of the time.
+// spend computes the ε of the charges, in at most a tenth of the process's time.
 func (w *watched) spend(now time.Time) {
 	rec := w.follower.Record()
 	n := rec.Charged()

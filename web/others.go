@@ -56,7 +56,7 @@ type auditBody struct {
 	*audit.Result
 }
 
-// Meaning is what a bound says.
+// Meaning explains the bound of an audit.
 func (auditBody) Meaning() string { return audit.Meaning }
 
 // An audited is an audit in a list, or why it cannot be read.

@@ -52,7 +52,8 @@ type head struct {
 	Number       bool
 }
 
-// orders are what the list is sorted by. None is a score: choosing by scores is an access that is not charged.
+// orders lists the sort orders of the list of runs. Scores are not among them, since choosing a run
+// by its score is an uncharged access.
 var orders = []struct {
 	key, name string
 	compare   func(a, b *runEntry) int
@@ -273,7 +274,7 @@ func (s *Server) described(w http.ResponseWriter, r *http.Request) {
 	writePage(w, b, err)
 }
 
-// writePage writes a page that fetches nothing, or the error that made none.
+// writePage writes a self-contained page, or an error.
 func writePage(w http.ResponseWriter, b []byte, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -46,7 +46,7 @@ type runEntry struct {
 	Damage                 string // why run.json cannot be read
 }
 
-// States of a run that run.json does not have.
+// States that run.json does not record.
 const (
 	stalled = "stalled" // its process is gone before the end
 	damaged = "damaged"
@@ -101,7 +101,7 @@ type listing struct {
 func find[T interface{ key() string }](list []T, key string) (found T, err error) {
 	i := slices.IndexFunc(list, func(e T) bool { return e.key() == key })
 	if i < 0 {
-		return found, missing("the directories that `sotto serve` shows do not hold it; it may have been moved or removed")
+		return found, missing("it is not in the directories that `sotto serve` shows; it may have been moved or removed")
 	}
 	return list[i], nil
 }
@@ -288,7 +288,7 @@ func entryOf(dir string) *runEntry {
 	return e
 }
 
-// than says in which figures a model is worse than a constant.
+// than names the figures in which a model is worse than a constant.
 func than(beaten []string) string {
 	if len(beaten) == 0 {
 		return ""

@@ -104,7 +104,7 @@ type view struct {
 	of            func(*Server, *http.Request) (*content, error)
 }
 
-// views are all of them, in the order of the navigation. To add one is a line here.
+// views lists all views in the order of the navigation. A new view needs a line here.
 var views = []view{
 	{"home", "/{$}", "Overview", (*Server).homePage},
 	{"runs", "/runs", "Runs", (*Server).runsPage},

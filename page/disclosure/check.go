@@ -158,7 +158,7 @@ func (r *finished) checkLifetime(ctx context.Context, l *ledger.Ledger, d *Docum
 	return nil
 }
 
-// earlier leaves out what a disclosure of an earlier version does not say.
+// earlier removes fields that a disclosure of an earlier version lacks.
 func (f *Facts) earlier(was *Facts) {
 	if was.Guarantee.Guess == 0 {
 		f.Guarantee.Guess, f.Guarantee.GuessPair, f.Guarantee.DeltaRows = 0, 0, 0
@@ -166,8 +166,7 @@ func (f *Facts) earlier(was *Facts) {
 	}
 }
 
-// tolerate takes from a disclosure of another version or platform what may differ between versions: prose, and last
-// digits.
+// tolerate copies from a disclosure of another version or platform what may differ: prose, and last digits.
 func tolerate(again, was *Facts) {
 	again.NotCovered = was.NotCovered
 	p, q := &again.Protection, &was.Protection
@@ -223,8 +222,8 @@ func differing(a, b any) ([]string, error) {
 	return runlog.Differing(x, y)
 }
 
-// checkPage checks the page beside the file, if one is there: that it is the file's, and its signature where it has
-// one, or the file says that it was signed.
+// checkPage checks the page beside the file, if there is one: that the file gives it, and its
+// signature if it has one or the file says that it was signed.
 func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, program Made) []record.Finding {
 	name := PageOf(file)
 	shown, err := readfile.All(name, readfile.Page)
@@ -253,8 +252,8 @@ func checkPage(d *Document, file string, text []byte, signer ssh.PublicKey, prog
 	return []record.Finding{f, signature("signature", name, shown, d.Made.Signer, signer)}
 }
 
-// signature checks that of a file. A key that must have signed is given by its fingerprint in the disclosure, by the
-// caller, or both.
+// signature checks the signature of a file. named is the fingerprint in the disclosure and signer
+// the caller's key; either may be empty, and any that is given must have signed.
 func signature(what, file string, text []byte, named string, signer ssh.PublicKey) record.Finding {
 	armored, err := readfile.All(file+SignatureSuffix, readfile.Short)
 	switch {

@@ -2,10 +2,10 @@
 // protects against whom, what the run and the whole life of its dataset cost, what is not covered, and what people
 // stated about purpose and data.
 //
-// The facts of a disclosure follow from the run directory and the ledger. [Check] computes them again, at the ledger's
-// entry that the disclosure names, and compares. What people stated follows from nothing: it is taken from the run's
-// spec, or from one that was given later, and marked as theirs. The published JSON Schema is
-// docs/disclosure.schema.json.
+// The facts of a disclosure follow from the run directory and the ledger. [Check] computes them
+// again, at the ledger's entry that the disclosure names, and compares. What people stated cannot
+// be recomputed: it comes from the run's spec, or from one that was given later, and is marked as
+// theirs. The published JSON Schema is docs/disclosure.schema.json.
 package disclosure
 
 import (
@@ -88,8 +88,9 @@ type Guarantee struct {
 	Epsilon float64 `json:"epsilon"` // the cap, which was fixed before the first access
 	Delta   float64 `json:"delta"`
 	Words   string  `json:"words"`
-	// How often an attacker is right, at most, who thought it as likely as not that a record was used: by the plan's own
-	// noise, and by Epsilon and Delta alone. Rounded up; absent: not known, or the disclosure is of an earlier version.
+	// Bounds on how often an attacker with even odds guesses right whether a record was used: by
+	// the plan's own noise, and by Epsilon and Delta alone. Rounded up; absent: not known, or the
+	// disclosure is of an earlier version.
 	Guess     float64 `json:"guess,omitempty"`
 	GuessPair float64 `json:"guess_by_epsilon_delta,omitempty"`
 	DeltaRows float64 `json:"delta_times_rows,omitempty"` // Delta times Public.Rows, rounded up
@@ -127,7 +128,7 @@ type Gaussian struct {
 	Regret  float64 `json:"regret"`
 }
 
-// Release is so many equal releases.
+// Release is a number of equal releases.
 type Release struct {
 	Times string `json:"times"`
 	What  string `json:"what"`

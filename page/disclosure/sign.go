@@ -14,7 +14,7 @@ import (
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
-// SignatureSuffix is of the file beside a signed one, as ssh-keygen -Y sign names it.
+// SignatureSuffix ends the name of a signature file beside the signed one, as with ssh-keygen -Y sign.
 const SignatureSuffix = ".sig"
 
 // Signatures have the format of OpenSSH (PROTOCOL.sshsig), with the namespace that it uses for files.
@@ -116,7 +116,7 @@ func CheckSignature(armored, text []byte) (ssh.PublicKey, error) {
 		return nil, fmt.Errorf("the signature hashes by %q; expected sha256 or sha512", s.Hash)
 	}
 	if err := key.Verify(append([]byte(sshMagic), ssh.Marshal(signed)...), &raw); err != nil {
-		return nil, errors.New("the signature is not of this text")
+		return nil, errors.New("the signature is for another text")
 	}
 	return key, nil
 }

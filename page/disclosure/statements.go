@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// NotStated stands where nothing is stated.
+// NotStated replaces a missing statement.
 const NotStated = "not stated"
 
 // Where statements come from.
@@ -64,7 +64,7 @@ func (r *finished) statements(later *Later) (s Statements, err error) {
 	return s, nil
 }
 
-// missing are the names of what is not stated. Why δ is what it is, only a run with a δ above 0 must say.
+// missing names the statements that are not made. Only a run with a δ above 0 must say why it has that δ.
 func (s *Statements) missing(delta bool) []string {
 	names := []string{}
 	for _, t := range s.Stated.List() {
@@ -103,7 +103,7 @@ func (r *finished) same(s Statements) (bool, error) {
 	return string(a) == string(b), err
 }
 
-// Warnings are what a reader is to know before signing, and what strict disclosures do not have.
+// Warnings lists what a reader should know before signing; a strict disclosure has none.
 func (d *Document) Warnings() []string {
 	all := []string{}
 	f := &d.Facts

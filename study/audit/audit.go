@@ -26,8 +26,7 @@ import (
 	"github.com/sottodp/sotto/schema"
 )
 
-// Level bounds the probability of an alarm in an audit of a run that is what it claims, over all tests of the audit
-// together.
+// Level bounds the probability of a false alarm in an audit, over all its tests together.
 const Level = 1e-4
 
 // A Result is what an audit found.
@@ -42,7 +41,7 @@ type Result struct {
 	Rows      int               `json:"declared_rows"`       // of units, where one has several rows
 	Epsilon   float64           `json:"claimed_epsilon"`
 	Delta     float64           `json:"delta"`
-	// by the claim's own curve: refutes less noise than a run at this ε has
+	// the largest ε that the audit refutes, of the claim with its noise scaled
 	Bound float64 `json:"epsilon_at_least"`
 	Plain float64 `json:"epsilon_at_least_any"` // for any mechanism
 	// the probability, at most, that a bound is above the true ε
@@ -72,15 +71,15 @@ type Test struct {
 	P    float64 `json:"p"` // the probability, at most, of what was seen or worse, if the run is what it claims
 }
 
-// Refuted reports whether there is an alarm. A bound of 95 % confidence is above a tight claim in one audit of twenty;
-// that is none.
+// Refuted reports whether there is an alarm. A bound of 95 % confidence exceeds a tight claim in
+// one audit of twenty; that is no alarm.
 func (r *Result) Refuted() bool { return len(r.Alarms) > 0 }
 
 // alarm notes an alarm.
 func (r *Result) alarm(name string) { r.Alarms = append(r.Alarms, name) }
 
 // ErrBlind says that a run released no noisy gradient, which canaries need.
-var ErrBlind = errors.New("method: releases no noisy gradient, which is what canaries are in; audit it in many runs")
+var ErrBlind = errors.New("method: releases no noisy gradient, in which canaries could show; audit it in many runs")
 
 // errUnknown says that a gradient was released whose noise has no law here, so it cannot be tested.
 var errUnknown = errors.New("method: releases a gradient with noise whose law the audit does not know")
@@ -101,7 +100,7 @@ type Options struct {
 	runs  int  // of crafted canaries; 0: enough
 	quick bool // looks for alarms, not for a bound
 
-	// Of tests, which plant a fault to see that it is found.
+	// Set by tests, which plant a fault and check that the audit finds it.
 	fault fault
 	deed  method.Method                                   // runs instead of the job's method
 	wrap  func(o *private.Oracle, rows int) oracle.Oracle // puts a fault around the oracle

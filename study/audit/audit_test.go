@@ -338,7 +338,7 @@ func TestPage(t *testing.T) {
 	}{
 		{0.4, OneRun, "does not contradict it", "The claim is not contradicted."},
 		{1.5, OneRun, "REFUTES it", "<strong>The claim is refuted.</strong>"},
-		{1.1, Crafted, "is above it, as chance does", "The claim is not contradicted."},
+		{1.1, Crafted, "is above it, as happens by chance", "The claim is not contradicted."},
 		{0, ManyRuns, "0 runs of sgd", "The claim is not contradicted."},
 	} {
 		r.Bound, r.Attack, r.Alarms = c.bound, c.attack, nil

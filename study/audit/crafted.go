@@ -19,7 +19,7 @@ import (
 
 // Of an audit with crafted canaries.
 const (
-	craftedRows = 64  // of the table: the noise is the same for any
+	craftedRows = 64  // rows of the table, on which the noise does not depend
 	mostCrafted = 64  // canaries of a run, in coordinates of their own
 	fewRuns     = 16  // at least
 	leastOdds   = 8e3 // of canaries, if time allows
@@ -42,7 +42,7 @@ func layoutOf(job *run.Job) layout {
 		l.rows = 1
 	}
 	if fixed || privacy.Contains[privacy.Filtered](job.Plan) {
-		l.canaries = 1 // one canary's odds depend on another's: by the sample, or by the steps that there are
+		l.canaries = 1 // the odds of several depend on each other, through the sample or the number of steps
 	}
 	if job.Held != nil {
 		l.canaries = max(1, min(l.canaries, mostInCells(job)))
@@ -176,8 +176,9 @@ type unmetered struct{ adjacency privacy.Adjacency }
 func (m unmetered) Adjacency() privacy.Adjacency { return m.adjacency }
 func (unmetered) Charge(privacy.Event) error     { return nil }
 
-// Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each run canaries pull with
-// all that a record may, in directions that no two of them share. It tests the noise and the samples, too.
+// Craft audits a job in many runs on a small synthetic table, whose exact sums it knows. In each
+// run canaries have the largest gradients that a record may have, in directions that no two of them
+// share. Craft also tests the noise and the samples.
 func Craft(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	l := layoutOf(job)
 	claim := claims(job.Plan, job.Accountant, job.Facts.Adjacency)

@@ -68,7 +68,7 @@ func (s Setup) possible(job *run.Job) error {
 	}
 	if privacy.Contains[privacy.Allocated](job.Plan) {
 		return &run.InputError{Where: job.Spec.Place("method"),
-			Err: errors.New("sampling: found allocation, on which an audit knows no attack; choose poisson, fixed or all rows")}
+			Err: errors.New("sampling: found allocation, for which the audit has no attack; choose poisson, fixed or all rows")}
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (s Setup) table(ctx context.Context, job *run.Job, rows int) (*data.Table, 
 	return s.own(ctx, job, rows)
 }
 
-// blind says of ErrBlind what to do.
+// blind adds to ErrBlind what to do.
 func blind(job *run.Job, err error) error {
 	if errors.Is(err, ErrBlind) {
 		return &run.InputError{Where: job.Spec.Place("method"), Err: fmt.Errorf("%w: --runs 2000", err)}

@@ -32,7 +32,7 @@ func (r *Result) Facts() (facts [][2]string) {
 	}
 	found := "does not contradict it"
 	if r.Bound > r.Epsilon {
-		found = "is above it, as chance does in one audit of 20: no alarm"
+		found = "is above it, as happens by chance in one audit of 20: no alarm"
 	}
 	if r.Refuted() {
 		found = "REFUTES it: there is a fault"

@@ -14,9 +14,10 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// Parts are those of an audit of a run with a holdout. Under add-or-remove each canary is in one of them, by the hash
-// that divides tables. The attack knows in which, and looks at that part; then it looks at the other, where the canary
-// must not show. Under replace-one a record may be replaced in both parts at once.
+// parts describes the two parts of the table in an audit of a run with a holdout. Under
+// add-or-remove the hash that divides tables puts each canary into one of them. The attack knows
+// which, and examines that part; then it examines the other, where the canary must not show. Under
+// replace-one a record may be replaced in both parts at once.
 type parts struct {
 	job    *run.Job
 	marks  *data.Table // a row for each canary, by which they are divided
@@ -47,8 +48,8 @@ func partsOf(job *run.Job, canaries int, both bool) *parts {
 	return p
 }
 
-// mostInCells is how many canaries have cells of their own in each score: two cells where another record takes a
-// canary's place. The sums of errors are all of one.
+// mostInCells is how many canaries have cells of their own in each score. If another record
+// replaces a canary, it takes two cells. A sum of errors belongs to a single canary.
 func mostInCells(job *run.Job) int {
 	classes, most := job.Schema.Classes(), math.MaxInt
 	for _, q := range job.Held.Score.Scores {
@@ -126,8 +127,8 @@ func oddsOf(answer []float64, i int, facts oracle.Public, deviation float64) (od
 	return likelier(answer[i]*one, one, false)
 }
 
-// own are the odds of canary i by what the attack looks at, and their signal, given those by the training. It keeps
-// what the other part shows.
+// own returns the odds of canary i from the part that the attack examines, and their signal, given
+// those from the training. It stores the odds from the other part.
 func (p *parts) own(i int, took bool, training, signal float64) (odds, of float64) {
 	if p.job.Facts.Adjacency == privacy.ReplaceOne {
 		return training + p.odds[i], signal + p.signal

@@ -20,12 +20,12 @@ const Notice = "None of this is private: every figure is computed from the rows 
 	"figures is an access to the rows without charge, and no model's guarantee covers it. Compare on rows that need no protection " +
 	"or on a synthetic table (sotto synth), and train the private model with what you choose there, or charge the search (sotto tune)."
 
-// A shown is a figure in the tables.
+// A shown is a figure of the tables: of times scale, written with a number of digits unless it has fixed ones.
 type shown struct {
 	name  string
 	of    func(*Cell) Figure
 	scale float64
-	write func(v float64, digits int) string // of the number times scale; digits where it has no fixed ones
+	write func(v float64, digits int) string
 }
 
 func hundredths(v float64, _ int) string { return strconv.FormatFloat(v, 'f', 2, 64) }
@@ -132,7 +132,7 @@ func (p *Plan) told() string {
 	return how
 }
 
-// counted is what the declared numbers of all tables count: a row of a table without units is one.
+// counted names what the declared numbers of all tables count; in a table without units each row counts as a unit.
 func (p *Plan) counted() string {
 	most := 0
 	for _, t := range p.tables {

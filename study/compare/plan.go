@@ -32,7 +32,7 @@ const NoNoise = "none"
 
 // Options say what to compare.
 type Options struct {
-	File   string         // spec that all cells share; "" when flags say all
+	File   string         // spec that all cells share; "" if flags give everything
 	Flags  []run.Override // beat the file in all cells
 	Data   []string       // flags too: files read as one table
 	Label  string         // column to predict, where it is not the schema's label
@@ -85,7 +85,7 @@ type table struct {
 	from   []*data.Table    // the files, while parts need them
 	whole  *data.Table      // all of them
 	test   *data.Table
-	parts  int // that still need the rows
+	parts  int // number of parts that still need the rows
 	hashes map[int][]uint64
 }
 
@@ -222,7 +222,7 @@ func (p *Plan) addTable(o Options, spec job.TableSpec) (*table, error) {
 			t.cells = append(t.cells, c)
 		}
 	}
-	t.adjacency = cmp.Or(t.adjacency, privacy.AddRemove) // without noise nothing depends on it
+	t.adjacency = cmp.Or(t.adjacency, privacy.AddRemove) // cells without noise need some value
 	p.Cells = append(p.Cells, t.cells...)
 	return t, nil
 }
@@ -370,7 +370,7 @@ func each(jobs, n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Warnings are what a person should know before the comparison.
+// Warnings lists what a person should know before the comparison.
 func (p *Plan) Warnings() []string {
 	var out []string
 	for _, t := range p.tables {

@@ -47,7 +47,7 @@ func ReadRows(dir string) ([]Row, error) {
 	}
 	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll() // all lines have as many fields
 	if err != nil || len(lines) == 0 {
-		return nil, fmt.Errorf("%s: found no table of cells (%v)", path, err)
+		return nil, fmt.Errorf("%s: is not the table of a comparison's cells (%v)", path, err)
 	}
 	place := map[string]int{}
 	for i, name := range lines[0] {
@@ -67,7 +67,7 @@ func ReadRows(dir string) ([]Row, error) {
 		r.Runs, noRuns = strconv.Atoi(text("runs"))
 		r.Diverged, noDiverged = strconv.Atoi(text("diverged"))
 		if err := errors.Join(noRuns, noDiverged); err != nil {
-			return nil, fmt.Errorf("%s:%d: found a line that is no cell of a comparison", path, n+2)
+			return nil, fmt.Errorf("%s:%d: the line is not a cell of a comparison; repeat `sotto compare` with this directory to write it again", path, n+2)
 		}
 		number := func(name string) float64 {
 			if v, err := strconv.ParseFloat(text(name), 64); err == nil {

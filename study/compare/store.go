@@ -87,7 +87,7 @@ type Store struct {
 	ID  string // of the comparison
 	dir string
 
-	fresh, made bool // the directory was empty; it did not exist
+	fresh, made bool // the directory was empty; this Store made it
 	file        *os.File
 	unlock      func()
 }
@@ -175,7 +175,7 @@ func (p *Plan) load(f *os.File) error {
 		key := fmt.Sprintf("%q %q %q %d %d", l.Table, l.Method, l.Epsilon, l.Seed, l.Fold)
 		if err != nil || c == nil || seen[key] || l.Seed < 0 || l.Seed >= p.Varied.Seeds || l.Fold < 0 ||
 			l.Fold >= max(1, p.Varied.Folds) {
-			return fail("%s:%d: found a line that is none of this comparison; use the file as Sotto wrote it", f.Name(), i+1)
+			return fail("%s:%d: the line is not of this comparison; restore the file that Sotto wrote", f.Name(), i+1)
 		}
 		seen[key] = true
 		c.Results = append(c.Results, l.Result)

@@ -8,9 +8,9 @@ import (
 	"github.com/sottodp/sotto/run"
 )
 
-// A Figure sums up one number of a cell's trainings, those that diverged left out.
+// A Figure sums up one number over the trainings of a cell that did not diverge.
 type Figure struct {
-	Mean, SD, Median float64 // NaN without a training; SD is that of a sample, NaN with less than two
+	Mean, SD, Median float64 // NaN without a training; SD is the sample's, NaN for fewer than two
 	N                int
 }
 

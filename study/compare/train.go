@@ -99,7 +99,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 	job := c.jobs[q.rows]
 	r := Result{Seed: q.seed, Fold: q.fold, TrainRows: train.Rows(), TestRows: test.Rows(),
 		Noise: method.NoiseMultiplier(job.Method)}
-	own := *train // the oracle notes the order of reading in its table
+	own := *train // a copy, since the oracle changes its table
 	t := run.Trainer{Job: job, Table: &own, Streams: noise.SeededStreams(uint64(q.seed)), Journal: run.NopJournal{}}
 	if p.Watch != nil {
 		t.Journal = p.Watch(c, r)
@@ -164,9 +164,10 @@ func meanLoss(m model.Model, w []float64, t *data.Table) float64 {
 }
 
 // rows returns the rows of a part, which are divided once. The content of a record (a row, or a unit
-// with its rows) and the seed decide on which side it is (R10), never its position. Under add-or-remove
-// the hash of the record alone decides, so the number of records on a side is as private as that of all.
-// Under replace-one the rank of its hash among all decides, so that number is public (docs/adr/0015).
+// with its rows) and the seed decide on which side it is (R10), never its position. Under
+// add-or-remove each record's hash decides by itself, which keeps the size of each side private,
+// like the size of the table. Under replace-one the hash's rank decides, so both sizes are public
+// (docs/adr/0015).
 func (p *Plan) rows(q *part) (train, test *data.Table, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -42,7 +42,7 @@ func (p *Plan) Text(w io.Writer) {
 	}
 	if u := p.Uncharged(); !math.IsInf(u, 1) {
 		fmt.Fprintf(w,
-			"Uncharged  %.0f trainings at ε = %s each, with the best kept and no charge for the choice, are proven only ε = %s together\n", p.Mean, chart.Full(b.Epsilon), chart.Upper(u))
+			"Uncharged  %.0f trainings at ε = %s each, if the best were kept without a charge for the choice: only ε = %s together is proven\n", p.Mean, chart.Full(b.Epsilon), chart.Upper(u))
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 	ByLoss = "loss" // by the noisy mean loss on the rows trained on
 )
 
-// A Candidate is what one training may be.
+// A Candidate is a method that one training may draw.
 type Candidate struct {
 	Name string
 	Job  *run.Job
@@ -83,7 +83,7 @@ func (p *Plan) Warnings() (all []string) {
 	return all
 }
 
-// Whom says whom the search protects: one of what, with how much of theirs.
+// Whom says whom the search protects: one unit, and how many of its rows.
 func (p *Plan) Whom() string {
 	s := p.Candidates[0].Job.Schema
 	return text.Whom(s.Unit, s.UnitRows)
@@ -101,11 +101,11 @@ func (p *Plan) Noise() float64 {
 	return 0
 }
 
-// alike is the difference of two private scores that noise alone exceeds once in twenty times.
+// alike is the difference of two private scores that noise alone exceeds with a probability of 5 %.
 func (p *Plan) alike() float64 { return 1.96 * math.Sqrt2 * p.Noise() }
 
-// spread is a public number that the scores of useful models do not differ by more than: the loss before training where
-// all records have the same, otherwise what a score is clipped to.
+// spread is a public bound on how much the scores of useful models differ: the loss before training
+// if it is the same for all records, and else the clip bound of a score.
 func (p *Plan) spread() float64 {
 	if start := float64(p.Candidates[0].Job.Facts.StartLoss); start > 0 {
 		return math.Min(start, p.query.Bound)
@@ -175,7 +175,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 		return nil, err
 	}
 	if alike := p.alike(); alike > p.spread() {
-		return fail("methods: the noise in a score hides differences in mean loss below %.2g, and useful models differ by at most %.3g: a coin would choose as well. A search takes more rows, a larger ε, or a test file with rows that need no protection; `sotto fit` with method auto needs no search", alike, p.spread())
+		return fail("methods: the noise in a score hides differences in mean loss below %.2g, and useful models differ by at most %.3g: a random choice would do as well. A search needs more rows, a larger ε, or a test file with rows that need no protection; `sotto fit` with method auto needs no search", alike, p.spread())
 	}
 	return p, nil
 }
@@ -209,7 +209,7 @@ func (p *Plan) most(settle func(float64) error) (float64, error) {
 		}
 	}
 	if lo == 0 {
-		return 0, fmt.Errorf("tune: no candidate is left with noise for a search within %v: %w", p.Budget,
+		return 0, fmt.Errorf("tune: %v is too small to train any candidate in a search; raise ε or δ, or lower tune.mean: %w", p.Budget,
 			privacy.ErrExhausted)
 	}
 	_, err := costs(lo)
@@ -222,7 +222,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 	p.Event = privacy.Tuned{Eta: 1, Gamma: 1 / p.Mean}
 	b := p.Budget
 	b.Epsilon = epsilon
-	var inner account.Accountant = account.RDP{} // in which the whole is counted
+	var inner account.Accountant = account.RDP{} // counts the whole search
 	if b.Delta == 0 {
 		inner = account.Pure{}
 	}
@@ -268,8 +268,8 @@ func scoreNoise(delta, multiplier float64) mech.Additive {
 	return mech.Gaussian{Sigma: multiplier}
 }
 
-// Uncharged is the proven ε of about as many trainings at the whole ε if the best is kept without a charge for the
-// choice; +Inf if nothing is proven.
+// Uncharged is the ε that is proven if Mean trainings each used the whole budget and the best was
+// kept without a charge for the choice; +Inf if none is.
 func (p *Plan) Uncharged() float64 {
 	factor := p.Budget.Epsilon / p.Each
 	e, ok := privacy.WithNoise(p.Event.Among[0], 1/factor) // nearly the event of a single run
@@ -324,7 +324,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 		defer openedTest.Close()
 		if openedTest.Stats.Rows == openedTest.Stats.Dropped {
 			return nil, &run.InputError{Where: first.Spec.Place("test"),
-				Err: errors.New("test: found a table without rows, by which no candidate can be chosen; leave test out for a private score")}
+				Err: errors.New("test: the table has no rows to choose a candidate by; leave test out for a private score")}
 		}
 	}
 	info, err := p.info()
@@ -408,7 +408,7 @@ func (p *Plan) spend(ctx context.Context, info *runlog.Info,
 	if err := l.Reach(ctx, info.ID, token, 1, []ledger.Charges{{Count: 1, Event: p.Event}}); err != nil {
 		return nil, nil, nil, err
 	}
-	// as ledgers that count in a filter want it
+	// in the form that a filter's ledger takes
 	charged, err := privacy.MarshalEvent(privacy.Repeated{Count: 1, Of: p.Event})
 	if err != nil {
 		return nil, nil, nil, err

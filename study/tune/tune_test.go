@@ -104,7 +104,7 @@ func TestNoiseOfScores(t *testing.T) {
 func TestNoisySearch(t *testing.T) {
 	text := "privacy: {epsilon: %v, delta: 1e-5, adjacency: add-or-remove}\ntune: {mean: 5, methods: [{name: sgd, steps: 30}, nag]}\n"
 	file, _ := spec(t, fmt.Sprintf(text, 0.05))
-	if _, err := New(file, nil, ""); err == nil || !strings.Contains(err.Error(), "a coin would choose as well") {
+	if _, err := New(file, nil, ""); err == nil || !strings.Contains(err.Error(), "a random choice would do as well") {
 		t.Errorf("ε = 0.05: %v", err)
 	}
 	for epsilon, warned := range map[float64]bool{1: true, 8: false} {

@@ -24,7 +24,7 @@ func (p *Plan) RunIn(ctx context.Context, dir, version string, report func(dir s
 	notice func(string)) (*Result, error) {
 	_, missing := os.Stat(dir)
 	if err := writable(dir); err != nil { // before anything is spent
-		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: found a path where no directory with files can be made; give a new or an empty directory", dir)}
+		return nil, &run.InputError{Err: fmt.Errorf("--out: %s: a directory with files cannot be made there; give a new or an empty directory", dir)}
 	}
 	for _, text := range p.Warnings() {
 		notice(text)

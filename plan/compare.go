@@ -92,7 +92,7 @@ func (p *Plan) otherRelation() *Relation {
 	}
 	if _, ok := p.event.(privacy.Filtered); ok {
 		r.Opinion = Opinion{Accountant: p.Accountant,
-			Why: "is the budget there too: what a filter admits is whatever fits, and with the other sensitivity less fits or more"}
+			Why: "is the budget there, too: a filter admits whatever fits, and the other sensitivity changes only how much that is"}
 		return r
 	}
 	onlySums := true
@@ -106,7 +106,7 @@ func (p *Plan) otherRelation() *Relation {
 	})
 	if !onlySums {
 		r.Opinion = Opinion{Accountant: p.Accountant,
-			Why: "is not said here: the plan holds more than noisy sums, whose sensitivity under the other relation the plan does not state"}
+			Why: "is not known: the plan has releases other than noisy sums, and does not state their sensitivity under that relation"}
 		return r
 	}
 	e, _ := privacy.WithNoise(p.event, times)

@@ -11,7 +11,7 @@ import (
 	"github.com/sottodp/sotto/privacy/account"
 )
 
-// A Growth is ε against one number of the plan at a time, the others as they are.
+// A Growth shows ε as one number of the plan varies while the others stay fixed.
 type Growth struct {
 	Steps []Point `json:"steps"`
 	Noise []Point `json:"noise_multiplier"` // a multiple of the plan's noise where each step has its own
@@ -35,8 +35,9 @@ func (p *Plan) point(at float64, e privacy.Event, delta float64) Point {
 	return q
 }
 
-// Factors of the plan's steps and noise in the tables and in the chart, and their δ beside the
-// plan's own. The chart has as many points as make its curves smooth: its axes of noise and δ are logarithmic.
+// Points of the tables and of the chart: factors of the plan's steps and noise, and values of δ
+// beside the plan's own. The chart has enough points for smooth curves; its axes of noise and δ are
+// logarithmic.
 var (
 	tableFactors = []float64{0.125, 0.25, 0.5, 1, 2, 4, 8}
 	tableDeltas  = decades(-10, -4, 1)
@@ -112,7 +113,7 @@ func (p *Plan) Chart() string {
 			line := chart.Line{Name: name}
 			for _, q := range points {
 				y := math.NaN()
-				if e := of(q); e != nil && *e <= 6*p.Epsilon { // what is above would flatten the rest
+				if e := of(q); e != nil && *e <= 6*p.Epsilon { // larger values would flatten the rest
 					y = *e
 				}
 				line.X, line.Y = append(line.X, q.At), append(line.Y, y)

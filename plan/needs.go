@@ -16,7 +16,7 @@ type Needs struct {
 	Steps    int64 `json:"steps"`     // of steps.jsonl, on disk
 }
 
-// mostSilent is how much of memory, or of disk, is not worth a line.
+// mostSilent is the size in bytes, of memory or disk, from which on people are told.
 const mostSilent = 100_000_000
 
 // Large says whether people should know before the run.

@@ -139,11 +139,11 @@ func (n Numbers) checkSample(open bool) error {
 	case haveRate && haveBatch:
 		return fmt.Errorf("--batch: found beside --sampling-rate; give one of them")
 	case haveBatch && n.Rows == nil:
-		return fmt.Errorf("--rows is missing: --batch is a number of records out of so many")
+		return fmt.Errorf("--rows is missing: give the number of records that --batch is drawn from")
 	case haveBatch && (batch < 1 || batch > rows):
 		return fmt.Errorf("--batch: found %d; write a whole number from 1 to the %d of --rows", batch, rows)
 	case n.Sampler == "fixed" && n.Rows == nil:
-		return fmt.Errorf("--rows is missing: a fixed sample is so many records out of so many")
+		return fmt.Errorf("--rows is missing: give the number of records that a fixed sample is drawn from")
 	case n.Sampler == "full" && (haveBatch && batch < rows || haveRate && rate < 1):
 		return fmt.Errorf("--sampler: found full beside a sampling rate below 1; choose poisson or fixed")
 	case (n.Sampler == "poisson" || n.Sampler == "fixed") && !haveRate && !haveBatch && !open:

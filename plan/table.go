@@ -102,8 +102,9 @@ func (p *Plan) Markdown(w io.Writer) error {
 	return nil
 }
 
-// CSV writes the tables of [Plan.Grow] as one, in full precision: what varies, its value, ε there (empty where nothing
-// is proven), and whether that is the plan. Of owners who add up masked sums it has both ε.
+// CSV writes the tables of [Plan.Grow] as one, in full precision: the number that varies, its
+// value, ε there (empty if none is proven), and whether the line is the plan itself. Of owners who
+// add up masked sums it has both ε.
 func (p *Plan) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	write := func(fields []string, alone string) { // Flush keeps the error

@@ -52,7 +52,7 @@ type Bound struct {
 	Against      string `json:"against,omitempty"` // where owners share the noise: whom the budget's ε is against
 }
 
-// against names whom ε is against where owners share the noise; "": everybody.
+// against names whom ε holds against if owners share the noise; "" means everyone.
 func against(pub oracle.Public) string {
 	if pub.Owners == 0 {
 		return ""
@@ -60,7 +60,7 @@ func against(pub oracle.Public) string {
 	return text.Against(pub.Colluders)
 }
 
-// BoundOf asks theory about a method that is not configured yet.
+// BoundOf returns the theoretical bound of a method that is not configured yet.
 func BoundOf(name string, m method.Method, pub oracle.Public, obj method.Objective,
 	terms method.Terms) (*Bound, error) {
 	b := &Bound{Method: name, Budget: terms.Budget, Rows: pub.Rows, Against: against(pub)}

@@ -11,8 +11,8 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// withSteps is e with times as many steps: a count is multiplied and rounded, also the only one of a list, whose single
-// events stay; another list is cut, and cannot be made longer.
+// withSteps is e with times as many steps. It multiplies and rounds the count of a repetition, also
+// if that is the only one in a list. It cuts any other list short, and cannot lengthen it.
 func withSteps(e privacy.Event, times float64) (privacy.Event, bool) {
 	of, ok := withBatches(privacy.WithoutRetries(e), times)
 	if r, retried := e.(privacy.Retried); retried {
@@ -86,8 +86,8 @@ func withRate(e privacy.Event, times float64) (privacy.Event, bool) {
 // longest is the length of an event that Describe writes in full.
 const longest = 300
 
-// Describe writes an event in words; of one with many parts, it gives the number of each kind
-// of mechanism and the range of their noise.
+// Describe writes an event in words. A long event becomes the number of each kind of mechanism and
+// the range of their noise.
 func Describe(e privacy.Event) string {
 	if text := e.String(); len(text) <= longest {
 		return text

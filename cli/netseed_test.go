@@ -31,7 +31,7 @@ func TestSeedIsDrawn(t *testing.T) {
 	for i := range 2 {
 		all.Go(func() {
 			c, stderr := v.owner(i, "")
-			if c.Run(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "owner 3 has come, and does not show its share of the schedule's seed; no row was accessed") {
+			if c.Run(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(stderr.String(), "owner 3 has come, but does not show its share of the schedule's seed; no row was accessed") {
 				t.Errorf("%v\n%s", c.ProcessState, stderr)
 			}
 		})

@@ -124,7 +124,7 @@ func TestSumNetwork(t *testing.T) {
 		dir  string
 		exit int
 		says string // in what it prints
-	}{{filepath.Join(t.TempDir(), "other"), 2, "another directory"}, {v.d.Owner(0, "part"), 0, fmt.Sprintf("in %[1]d steps of %[1]d", begun.Result.Steps)}, {v.d.Owner(1, "part"), 2, "another training's directory"}} {
+	}{{filepath.Join(t.TempDir(), "other"), 2, "another directory"}, {v.d.Owner(0, "part"), 0, fmt.Sprintf("in %[1]d steps of %[1]d", begun.Result.Steps)}, {v.d.Owner(1, "part"), 2, "belongs to another training"}} {
 		p, stderr := v.owner(0, "")
 		p.Args = append(p.Args, "--dir", c.dir, "--json=false", "--quiet=false")
 		p.Stdout = stderr

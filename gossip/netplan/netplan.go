@@ -56,7 +56,7 @@ type Owner struct {
 type Options struct {
 	Flags []run.Override // beat the fields of the file that are not of its block network
 	Label string         // column to predict, where it is not the schema's label
-	Lab   string         // what makes this a lab run, for errors; "": nothing
+	Lab   string         // why this is a lab run, for errors; "": it is none
 	Apart bool           // each owner's rows are on its own machine: there is no table to divide
 	Seed  *uint64        // of graph and schedule, where the owners have drawn one
 }
@@ -161,7 +161,7 @@ func (p *Plan) setOwners() error {
 		}
 	}
 	if ways != 1 {
-		return p.fail("owners", "found %d ways to tell whose a row is; give one of owners (a number), column and files", ways)
+		return p.fail("owners", "found %d ways to assign rows to owners; give one of owners (a number), column and files", ways)
 	}
 	if len(n.Files) == 0 && p.Spec.Data == "" && !p.apart {
 		return p.fail("owners", "found no table to divide; set the spec's field data, or files")
@@ -183,7 +183,7 @@ func (p *Plan) setOwners() error {
 		}
 	case adjacency == privacy.ReplaceOne && !p.Spec.Privacy.Off && !p.apart:
 		return p.fail("owners",
-			"found rows of one table under replace-one; give files instead: there the rows of each owner are a public number, and a row that is replaced stays with its owner")
+			"found one table under replace-one; give files instead, so that each owner's row count is public and a replaced row stays with its owner")
 	case n.Column != "":
 		at := slices.IndexFunc(s.Columns, func(c schema.Column) bool { return c.Name == n.Column })
 		if at < 0 || s.Columns[at].Type != schema.TypeCategorical {
@@ -286,7 +286,7 @@ func (p *Plan) setSchedule() error {
 	if err := s.Validate(); err != nil {
 		field := "schedule"
 		if slices.Contains([]string{gossip.Matching, gossip.Edges, gossip.All}, s.Kind) {
-			field = "edges" // all else is settled
+			field = "edges" // only edges can still be wrong
 		}
 		return p.fail(field, "%s", strings.TrimPrefix(err.Error(), "gossip: "))
 	}
@@ -317,7 +317,7 @@ func (p *Plan) setMethods() error {
 	activations, rows := make([]int, len(p.Owners)), make([]int, len(p.Owners))
 	for i, o := range p.Owners {
 		if o.Activations == 0 {
-			return p.fail("rounds", "found %d, in which %s never speaks; choose more rounds", p.Schedule.Rounds, o.Name)
+			return p.fail("rounds", "found %d, in which %s is never activated; choose more rounds", p.Schedule.Rounds, o.Name)
 		}
 		activations[i], rows[i] = o.Activations, o.Facts.Rows
 	}
@@ -407,8 +407,9 @@ func (p *Plan) JobOf(owner int, rows string) *run.Job {
 		o.Plan)
 }
 
-// Drawn says whether owners on their own machines draw the seed of graph and schedule together: if neither the
-// block nor a lab run names one. Until then the plan is that of the seed 0. Mode sum has no schedule.
+// Drawn reports whether owners on their own machines draw the seed of graph and schedule together,
+// as they do unless the block or a lab run names one. Until then the plan is that of the seed 0.
+// Mode sum has no schedule.
 func (p *Plan) Drawn() bool {
 	return p.Job.Sum == nil && p.places["seed"] == "" && p.Spec.Seed == nil
 }
@@ -456,7 +457,7 @@ func (p *Plan) Agreement() (*agreement.Agreement, error) {
 	return a, nil
 }
 
-// Epsilon is that of an owner's plan at the spec's δ; +Inf without noise.
+// Epsilon is the ε of an owner's plan at the spec's δ; +Inf without noise.
 func (p *Plan) Epsilon(o Owner) (float64, error) {
 	if p.Spec.Privacy.Off {
 		return math.Inf(1), nil
@@ -492,7 +493,7 @@ func (p *Plan) setSum() error {
 	switch {
 	case !given:
 		return p.fail("colluders",
-			"it is missing; write the largest number of owners that may collude with the hub, from 0 to %d: the guarantee holds against as many", of-2)
+			"it is missing; write how many owners may collude with the hub, from 0 to %d: the guarantee holds against that many", of-2)
 	case s.Colluders < 0 || s.Colluders > of-2:
 		return p.fail("colluders", "found %d; write a number from 0 to %d, as two owners or more have to be honest",
 			s.Colluders, of-2)

@@ -14,13 +14,13 @@ import (
 // spec says how.
 type Network struct {
 	Mode      string `yaml:"mode"`      // gossip, the default, or sum
-	Colluders int    `yaml:"colluders"` // of mode sum, likewise the next one
+	Colluders int    `yaml:"colluders"` // this and Retries: mode sum only
 	Retries   *int   `yaml:"retries"`
 
-	Owners int      `yaml:"owners"` // that divide data by a keyed hash of each row
+	Owners int      `yaml:"owners"` // number of owners; a keyed hash of each row divides data among them
 	Column string   `yaml:"column"` // categorical column of data whose levels are the owners
 	Files  []string `yaml:"files"`  // a file for each owner, instead of data
-	Rows   []int    `yaml:"rows"`   // declared rows of each owner; one number: of all
+	Rows   []int    `yaml:"rows"`   // declared rows of each owner; a single number holds for each
 
 	Graph       string  `yaml:"graph"`
 	Probability float64 `yaml:"probability"` // of an edge, where the graph is random

@@ -11,8 +11,9 @@ import (
 	"github.com/sottodp/sotto/run/runlog"
 )
 
-// VerifySums compares the sums in the directories of several owners of one network of mode sum. Where those of all
-// owners are there it adds up their parts again, which finds a hub that has added otherwise.
+// VerifySums compares the sums in the directories of several owners of one network of mode sum.
+// With the directories of all owners it also adds up their parts again, which exposes a hub that
+// added them wrongly.
 func VerifySums(dirs ...string) (f record.Finding, err error) {
 	f.What = "owners"
 	var all []string
@@ -47,7 +48,7 @@ func VerifySums(dirs ...string) (f record.Finding, err error) {
 				added.Owners)
 	default:
 		f.Holds, f.Detail = true,
-			fmt.Sprintf("%d sums, the same in all of these directories; with those of all %d owners, of whom %d are here, the parts can be added up again", added.Sums, len(all), added.Owners)
+			fmt.Sprintf("%d sums, the same in all of these directories; with the directories of all %d owners (%d are here) the parts can be added up again", added.Sums, len(all), added.Owners)
 	}
 	return f, nil
 }

@@ -35,7 +35,7 @@ func Found(p *netplan.Plan, hub string, requests ...*transport.Request) (*transp
 	return transport.NewNetworkWithKeys(hub, requests, parts.Hashes(), limits)
 }
 
-// ErrRequests says that there is not one request of each owner.
+// ErrRequests says that an owner's request is missing, given twice or unknown.
 var ErrRequests = errors.New("give one request of each owner")
 
 // inOrder returns the requests in the order of the owners' names.
@@ -44,7 +44,7 @@ func inOrder(names []string, requests []*transport.Request) ([]*transport.Reques
 	for _, r := range requests {
 		switch i := slices.Index(names, r.Name); {
 		case i < 0:
-			return nil, fmt.Errorf("found the request of %q, which is no owner of the spec (%s); %w", r.Name,
+			return nil, fmt.Errorf("found the request of %q, who is not an owner in the spec (%s); %w", r.Name,
 				strings.Join(names, ", "), ErrRequests)
 		case all[i] != nil:
 			return nil, fmt.Errorf("found two requests of %q; %w", r.Name, ErrRequests)

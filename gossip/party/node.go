@@ -216,7 +216,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	defer func() {
 		if reached || s.Info != nil {
 			unlock()
-		} else { // nothing has begun, and nobody has heard of this directory
+		} else { // nothing has begun, and no other owner knows of this directory
 			s.leave(made, unlock)
 		}
 	}()
@@ -353,7 +353,7 @@ func (s *session) agree(begun bool) (err error) {
 		return err
 	}
 	if part := s.agreed.Parts.Differs(network.Agreed); part != "" {
-		return inputError("%s: found another %s than the owners agreed on; use the agreed one", s.o.Spec, part)
+		return inputError("%s: its part %s is not what the owners agreed on; use the agreed spec", s.o.Spec, part)
 	}
 	if err := s.fits(); err != nil {
 		return inputError("%s: %w; found a new network", s.o.Credentials, err)
@@ -433,7 +433,7 @@ func (s *session) enter() (unlock func(), err error) {
 	return held, s.newPlace()
 }
 
-// missing lists what enter will make, from the inside: the place, the lock and the directory.
+// missing lists the paths that enter will make, innermost first: the place, the lock and the directory.
 func (s *session) missing() (paths []string) {
 	for _, path := range []string{filepath.Join(s.o.Dir, runlog.PlaceFile), filepath.Join(s.o.Dir, ".lock"), s.o.Dir} {
 		if _, err := os.Lstat(path); os.IsNotExist(err) {
@@ -449,15 +449,15 @@ func (s *session) leave(made []string, unlock func()) {
 		os.Remove(made[0])
 	}
 	unlock()
-	for _, path := range made { // those of which another process makes use by now stay
+	for _, path := range made { // those that another process uses by now stay
 		os.Remove(path)
 	}
 }
 
-// take goes on from a place, unless it is another training's or another owner's.
+// take continues from a place; it refuses that of another training or owner.
 func (s *session) take(p *place) error {
 	if p.Network != s.networkName() || (p.Agreed != "" || s.Job.Sum != nil) && p.Agreed != fmt.Sprintf("%x", s.config) {
-		return inputError("%s: is another training's directory; use a new one, or that of this training", s.o.Dir)
+		return inputError("%s: belongs to another training; use a new directory, or the one of this training", s.o.Dir)
 	}
 	s.place = p
 	return nil
@@ -609,8 +609,9 @@ func (s *session) waiting(what string) {
 	}
 }
 
-// sayWhoLacks reports changes of the list of owners who have not said what, until the context ends.
-func (s *session) sayWhoLacks(ctx context.Context, node *transport.Node, what string) {
+// sayWhoIsMissing reports changes in the list of owners who have not published the text named what,
+// until the context ends.
+func (s *session) sayWhoIsMissing(ctx context.Context, node *transport.Node, what string) {
 	told := ""
 	for {
 		select {
@@ -642,7 +643,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		s.sayWhoLacks(brief, node, what)
+		s.sayWhoIsMissing(brief, node, what)
 	}()
 	all, err := node.Meet(brief, what, text)
 	stop()
@@ -654,7 +655,7 @@ func (s *session) meet(ctx context.Context, node *transport.Node, what string, t
 	case errors.As(err, &missing):
 		names, lacks := strings.Join(missing.Names, ", "), "there is no sign of %s"
 		if what == transport.Show {
-			lacks = "%s has come, and does not show its share of the schedule's seed"
+			lacks = "%s has come, but does not show its share of the schedule's seed"
 		}
 		return nil, fmt.Errorf("after %v "+lacks+"; no row was accessed. Start again with the same --dir to go on waiting",
 			s.o.Join, names)

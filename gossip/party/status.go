@@ -55,7 +55,7 @@ func ReadStatus(dir string) (*Status, error) {
 			facts.Dim, Steps}, nil
 	}
 	if info.Network == "" {
-		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, and no owner's part in a network", dir)}
+		return nil, &run.InputError{Err: fmt.Errorf("%s: is a run, but not an owner's run in a network", dir)}
 	}
 	rec, err := runlog.JournalRecord(filepath.Join(dir, runlog.JournalFile))
 	if err != nil {

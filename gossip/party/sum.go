@@ -160,7 +160,7 @@ func (o *owners) Come(ctx context.Context) error {
 		o.leave(made, func() {})
 		return err
 	}
-	// The same word again, or another directory of this owner has come.
+	// The hub must hold the same commitment as before; otherwise this owner came from another directory.
 	_, err := o.meet(ctx, o.node, transport.Hello, o.place.Share.Commitment(&o.c.Network, o.c.Owner))
 	return err
 }

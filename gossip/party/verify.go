@@ -21,7 +21,7 @@ import (
 	"github.com/sottodp/sotto/run/score"
 )
 
-// Verify verifies a finished run directory as run.Verify does. Of an owner's run in a network it checks that
+// Verify verifies a finished run directory as run.Verify does. For an owner's run in a network it checks that
 // run.json says what the owners agreed on, that the charges are those of the plan, and that every published
 // vector follows from what was charged and from what the peers sent.
 func Verify(ctx context.Context, dir string, l *ledger.Ledger) ([]record.Finding, error) {

@@ -39,15 +39,15 @@ func startAdding(nc *nats.Conn, n *Network) (*adding, error) {
 	h.ended.Go(func() {
 		for ctx.Err() == nil {
 			if err := a.Run(ctx); ctx.Err() == nil {
-				h.tell("warning: the hub adds up nothing now and tries again: " + err.Error())
-				pause(ctx, lastLook)
+				h.tell("warning: the hub cannot add up sums now and tries again: " + err.Error())
+				pause(ctx, lastPoll)
 			}
 		}
 	})
 	return h, nil
 }
 
-// mostTold is how many notices wait for somebody to read them.
+// mostTold caps the notices that wait to be read.
 const mostTold = 1000
 
 func (h *adding) tell(text string) {

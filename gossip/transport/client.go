@@ -27,17 +27,17 @@ type Client struct {
 
 // Times of a client.
 const (
-	// without an answer of the hub, and longer for what takes long at slowLink; then twice as long, up to
+	// a request is repeated after this time without an answer, plus the time that it takes at slowLink
 	askAgain  = 2 * time.Second
-	lastAgain = 32 * time.Second // so that a long answer comes over a slow link, too
+	lastAgain = 32 * time.Second // the wait doubles up to this, so that a long answer arrives over a slow link
 	reconnect = 200 * time.Millisecond
-	firstLook = 200 * time.Millisecond // at the store for what was not heard; then twice as long each time, up to
-	lastLook  = time.Second
-	rareLook  = 20 * time.Second // where the hub's announcement is to come
+	firstPoll = 200 * time.Millisecond // until the first poll of the store, in case an announcement was lost
+	lastPoll  = time.Second            // the wait between polls doubles up to this
+	rarePoll  = 20 * time.Second       // between polls if the hub's announcement is due
 )
 
-// slowLink is that of an owner, in bytes a second, whose messages are not sent a second time while they are on their
-// way.
+// slowLink is the slowest link, in bytes per second, on which a message is not sent again while it
+// is still in transit.
 const slowLink = 64 << 10
 
 // keptNews is the largest size in bytes of messages kept for later.
@@ -187,19 +187,19 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Await implements Store. The hub announces what it stores; now and then Await also asks the store, in case an
-// announcement was lost. A sum of many owners takes sixty messages or so, and a look is two for each owner: so where
-// the announcement is to come it asks rarely.
+// announcement was lost. A sum of many owners takes about sixty messages, and a poll two for each owner,
+// so Await polls rarely if an announcement is due.
 func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error) {
-	look := firstLook
+	poll := firstPoll
 	for {
 		i, v, changed := c.live.find(keys...)
 		if v != nil {
 			c.live.drop(keys[i], keptNews)
 			return i, v, nil
 		}
-		wait := look
+		wait := poll
 		if c.stored.Load() && !slices.ContainsFunc(keys, func(k string) bool { return !strings.HasPrefix(k, "all.") }) {
-			wait = rareLook
+			wait = rarePoll
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -211,7 +211,7 @@ func (c *Client) Await(ctx context.Context, keys ...string) (int, []byte, error)
 			return 0, nil, ctx.Err()
 		case <-timer.C:
 		}
-		look = min(2*look, lastLook)
+		poll = min(2*poll, lastPoll)
 		for i, k := range keys {
 			v, err := c.Get(ctx, k)
 			if err == nil {

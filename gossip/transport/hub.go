@@ -379,7 +379,7 @@ func permissions(n *Network, owner int) jwt.Permissions {
 	}
 }
 
-// chunkOf is what the keys of a vector have at their end.
+// chunkOf is the end of a vector's keys.
 func (n *Network) chunkOf() string {
 	if chunksOf(n.Limits.Dim) > 1 {
 		return ".*"

@@ -112,9 +112,9 @@ func (r *Request) validate() error {
 // Member is the owner that the request is of.
 func (r *Request) Member() Member { return Member{r.Name, strings.ToLower(r.Key)} }
 
-// Groups of five digits. The organizer of a network chooses what one owner sees and what another sees, and
-// so can look for two networks with equal digits: 10³⁰ ≈ 2¹⁰⁰ attempts for 60 digits. Nobody chooses an
-// honest owner's key, so 30 digits take as many attempts.
+// Groups of five digits. An organizer who wants to show different networks to different owners must
+// find two with equal digits: 10³⁰ ≈ 2¹⁰⁰ attempts for 60 digits. An honest owner's key is fixed,
+// so matching its 30 digits takes as many attempts.
 const (
 	networkGroups = 12
 	keyGroups     = 6

@@ -248,7 +248,7 @@ func fullKey(k int) string { return fmt.Sprint("hub.", k) }
 // full tells people about a full store; "" if there is no such store.
 func (n *Network) full(key string) string {
 	if key == "dec" && n.shared() {
-		return "storage full, of the decisions that all owners share: an owner has stored more of them than the training has. From now on exchanges without a decision are aborted"
+		return "storage full, of the decisions that all owners share: an owner has stored more of them than the training needs. From now on exchanges without a decision are aborted"
 	}
 	part := strings.Split(key, ".")
 	sum := part[0] == "sum" && len(part) == 3
@@ -267,9 +267,9 @@ func (n *Network) full(key string) string {
 		return ""
 	}
 	if sum {
-		return fmt.Sprintf("storage full, by %s: it has stored more messages than the sums have. The hub refuses what it sends now", names[0])
+		return fmt.Sprintf("storage full, by %s: it has stored more messages than the sums need. From now on the hub refuses its messages", names[0])
 	}
-	return fmt.Sprintf("storage full, by %s: it has stored more messages than the training has. The hub refuses what it sends now; the other owners go on", strings.Join(names, " or "))
+	return fmt.Sprintf("storage full, by %s: it has stored more messages than the training needs. From now on the hub refuses its messages; the other owners go on", strings.Join(names, " or "))
 }
 
 // FullStores names the owners of which the hub has said that they stored more than the training has.

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrForged says that a message does not fit its key, or that its owner did not sign it.
-var ErrForged = errors.New("a message that its sender did not sign, of another run or damaged")
+var ErrForged = errors.New("the message is damaged, from another run, or not signed by its sender")
 
 // A Config is the hash of everything that the owners of a run agreed on. It is part of every signed text.
 type Config [sha256.Size]byte

@@ -127,7 +127,7 @@ func WatchBehind(ctx context.Context, r Store, c *Credentials, config Config, te
 				}
 			}
 		}
-		if pause(ctx, rareLook) != nil {
+		if pause(ctx, rarePoll) != nil {
 			return
 		}
 	}
@@ -334,7 +334,7 @@ const (
 func (n *Node) publish(ctx context.Context, t, peer int, m []float64) error {
 	err := n.put(ctx, t, peer, m, func() { n.crash("published") })
 	if errors.Is(err, ErrFull) {
-		return fmt.Errorf("%w: somebody has stored other messages in this owner's name. Its credentials are in other hands: the organizer revokes them (sotto net revoke), and it takes a new network", err)
+		return fmt.Errorf("%w: someone else has stored messages in this owner's name, so its credentials have leaked. Ask the organizer to revoke them (sotto net revoke) and to found a new network", err)
 	}
 	return err
 }

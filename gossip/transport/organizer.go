@@ -30,7 +30,7 @@ import (
 type Organizer struct {
 	Format    string      `json:"format"`
 	Network   Network     `json:"network"`
-	System    string      `json:"system"`    // key of the server's own account; nobody holds its seed
+	System    string      `json:"system"`    // key of the server's own account, whose seed is not kept
 	Operator  string      `json:"operator"`  // seeds of the NATS keys: of the operator,
 	Account   string      `json:"account"`   // of the store's account,
 	HubUser   string      `json:"hub_user"`  // and of the hub itself

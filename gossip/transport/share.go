@@ -10,8 +10,8 @@ import (
 )
 
 // A Share is one owner's part of a schedule's seed: random, and secret until all have committed to
-// theirs. So nobody can choose the seed, not even all others together with the hub: they commit before
-// they can see this share.
+// theirs. So even all others together with the hub cannot choose the seed: they commit before they
+// can see this share.
 type Share [sha256.Size]byte
 
 // NewShare draws one.

@@ -124,7 +124,7 @@ func (n *news) find(keys ...string) (int, []byte, <-chan struct{}) {
 	return 0, nil, n.changed
 }
 
-// wake lets all who wait look again.
+// wake lets all waiters check again.
 func (n *news) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -64,8 +64,9 @@ type Presence [sha256.Size]byte
 
 const presenceBytes = sha256.Size + ed25519.SignatureSize
 
-// PutStop asks for an attempt to be given up. Where the store holds something else in this owner's name, or a hub of an
-// earlier build takes no signature there, a part that is none asks for the same.
+// PutStop asks for an attempt to be given up. If the store holds another value in this owner's
+// name, or a hub of an earlier build accepts no signature there, PutStop stores an invalid part
+// instead, which has the same effect.
 func PutStop(ctx context.Context, r Store, c *Credentials, config Config, attempt, sum int) error {
 	key := StopKey(c.Owner, attempt, sum)
 	value := c.Sign(config, key, nil)

@@ -34,10 +34,10 @@ func (h *Hub) Watch(ctx context.Context, file string, notices io.Writer) {
 			err = h.Reload(keys)
 		}
 		if err != nil {
-			fmt.Fprintf(notices, "warning: %v; what stood there before still holds\n", err)
+			fmt.Fprintf(notices, "warning: %v; the earlier content stays in force\n", err)
 			return
 		}
-		fmt.Fprintf(notices, "%s has changed: whom it turns away is turned away\n", file)
+		fmt.Fprintf(notices, "%s has changed: its revocations are now in force\n", file)
 	})
 }
 

@@ -325,8 +325,7 @@ var wireFields = func() (names []string) {
 	return names
 }()
 
-// exactFields refuses what encoding/json forgives: a field given twice, in other
-// letters, or as null.
+// exactFields refuses what encoding/json accepts: a field given twice, in other case, or as null.
 func exactFields(object []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {

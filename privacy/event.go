@@ -23,9 +23,9 @@ type (
 	// Gaussian: v + N(0, (Sigma·Δ₂)² I), where Δ₂ is the ℓ2 sensitivity of v.
 	// Sigma is the noise multiplier (rules.md, R8).
 	Gaussian struct{ Sigma float64 }
-	// GaussianSum: a sum over records + N(0, s² I). A record that comes or goes moves the sum
-	// by at most s/Presence in the ℓ2 norm, another in its place by at most s/Replacement: each is the
-	// noise multiplier relative to that move. Replacement ≤ Presence ≤ 2·Replacement.
+	// GaussianSum: a sum over records + N(0, s² I). Adding or removing a record moves the sum by at
+	// most s/Presence in the ℓ2 norm, replacing one by at most s/Replacement, so both fields are
+	// noise multipliers. Replacement ≤ Presence ≤ 2·Replacement.
 	GaussianSum struct{ Presence, Replacement float64 }
 	// Laplace: v + Laplace(Scale·Δ₁) in each coordinate, Δ₁ the ℓ1 sensitivity.
 	Laplace struct{ Scale float64 }
@@ -79,19 +79,21 @@ type (
 		Count int
 		Of    Event
 	}
-	// Parallel: Of, on the records of one part of the table, of that name. The rule that divides the table is fixed
-	// beforehand, and a record more or less changes one part alone (PROOFS.md#parallel). What is asked of one part may
-	// depend on what others gave. Events of different rules add up, as each rule may put a record into any of its parts.
-	// Events outside of any Parallel are of the whole table. Samples hold none.
+	// Parallel: Of, on the records of the part of the table named Part. The rule that divides the
+	// table is fixed beforehand, and adding or removing a record changes only one part
+	// (PROOFS.md#parallel). What is asked of one part may depend on what others gave. Events of
+	// different rules add up, as each rule may put a record into any of its parts. Events outside
+	// of any Parallel are of the whole table. Samples hold none.
 	Parallel struct {
 		Part string
-		Rule string // of the division, as it stands in Name; "": one that has no name
+		Rule string // name of the dividing rule, as in Name; "" if it has none
 		Of   Event
 	}
-	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a share of the noise to its
-	// own part, and those of any Owners − Colluders of them add up to the noise that Of states. Masks hide all but the sum
-	// of all parts: to those who see everything that is sent, and to Colluders owners beside them, it is Of. What it is to
-	// the others without that assumption, Alone says. Of is a Gaussian or a GaussianSum.
+	// Shared: Of, a noisy sum over the records of several owners. Each of Owners owners adds a
+	// share of the noise to its own part, and those of any Owners − Colluders of them add up to the
+	// noise that Of states. Masks hide all but the sum of all parts: an observer of all messages,
+	// together with Colluders owners, sees Of. Alone gives what others see without that assumption.
+	// Of is a Gaussian or a GaussianSum.
 	Shared struct {
 		Owners, Colluders int
 		Of                Event
@@ -113,10 +115,10 @@ type (
 	}
 	// NonPrivate: an access to the records without noise. Its cost is infinite.
 	NonPrivate struct{ Why string }
-	// Filtered: anything at all, chosen on the way, whose costs in one currency add up to no
-	// more than (Epsilon, Delta) covers. It is the plan of a run whose costs depend on what
-	// was released, and package account makes the meter that keeps to it. It is of a
-	// whole table; nothing of the kind is inside a sample.
+	// Filtered: any events, chosen during the run, whose costs in one currency add up to at most
+	// what (Epsilon, Delta) covers. It is the plan of a run whose costs depend on its releases;
+	// package account makes the meter that enforces it. It applies to a whole table, never inside a
+	// sample.
 	Filtered struct {
 		Currency Currency `json:"currency"`
 		Order    float64  `json:"order,omitempty"` // of InRDP, above 1; else 0
@@ -291,7 +293,7 @@ func parallel(name string, e Event) Parallel {
 	return Parallel{Part: name, Of: e}
 }
 
-// Division is the rule by which a part is one: also that of a Part which has the form of a Name.
+// Division is the rule that made the part, also if Part has the form of a Name.
 func (e Parallel) Division() string { return parallel(e.Name(), nil).Rule }
 
 // Validate: 0 ≤ Colluders ≤ Owners − 2, so that the part of an honest owner is never alone, and Of is valid and a
@@ -341,9 +343,9 @@ func InShares(e Event, owners, colluders int) Event {
 	return with(e, parts)
 }
 
-// Alone is e with the share of one owner in place of noise that several share: what others learn of an owner's records
-// if masks do not hold, or if all other owners tell them what they know. A filter does not say what it let through, so
-// it becomes an access without noise, which nothing bounds.
+// Alone is e with the share of one owner in place of noise that several share: what others learn of
+// an owner's records if masks do not hold, or if all other owners collude. A filter does not name
+// the events that it admitted, so it becomes an access without noise, at infinite cost.
 func Alone(e Event) Event {
 	return Map(e, func(e Event) Event {
 		switch e := e.(type) {
@@ -470,7 +472,7 @@ func validSample(where string, e Event) error {
 	return nil
 }
 
-// whole is validInner for what is of all the records at hand, at a cost that is known beforehand.
+// whole is validInner for events on all records at hand whose cost is known beforehand.
 func whole(where string, e Event) error {
 	if err := validInner(where, e); err != nil {
 		return err
@@ -543,8 +545,8 @@ func decimal(v float64) string {
 	return text
 }
 
-// mostWords is how many parts of a composition String names: a plan with other noise in
-// every step can have a million.
+// mostWords is how many parts of a composition String names: a plan with different noise in every
+// step can have a million.
 const mostWords = 50
 
 func (e Composed) String() string {

@@ -37,7 +37,7 @@ func (a Adjacency) String() string {
 // Valid says whether a is one of the known relations.
 func (a Adjacency) Valid() bool { return a == AddRemove || a == ReplaceOne }
 
-// Validate says which relations there are if a is none of them.
+// Validate returns an error that lists the relations if a is not one of them.
 func (a Adjacency) Validate() error {
 	if a.Valid() {
 		return nil

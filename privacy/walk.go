@@ -2,7 +2,7 @@ package privacy
 
 import "fmt"
 
-// inside lists the events that e is made of: none for a single release. A new event says here what it holds.
+// inside lists the events that e is made of; none for a single release. Each new type of event needs a case here.
 func inside(e Event) []Event {
 	switch e := e.(type) {
 	case Composed:
@@ -144,8 +144,8 @@ func Before(e Event) string {
 	return ""
 }
 
-// InPart is e, of the part of the table that has that Name: a plan whose releases are charged one by one. Without a
-// name it is of the whole.
+// InPart is the plan e on the part of the table with that Name, or on the whole table if the name
+// is empty. Its releases are charged one by one.
 func InPart(name string, e Event) Event {
 	if name == "" {
 		return e

@@ -125,9 +125,9 @@ func leaves(e privacy.Event, times float64, visit func(leaf privacy.Event, times
 	default:
 		return visit(e, times)
 	}
-	switch releases, look := looks(e); {
-	case look != nil:
-		return visit(*look, times)
+	switch releases, access := inspect(e); {
+	case access != nil:
+		return visit(*access, times)
 	case !releases:
 		return nil
 	}
@@ -138,17 +138,17 @@ var errFound = errors.New("found")
 
 // empty says whether e releases nothing.
 func empty(e privacy.Event) bool {
-	releases, _ := looks(e)
+	releases, _ := inspect(e)
 	return !releases
 }
 
-// looks says whether e releases anything, and finds an access without noise, in one pass
+// inspect reports whether e releases anything, and finds an access without noise, in one pass
 // over e: a stored event may nest samples 32 deep. It does not allocate, as privacy.Walk would.
-func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
+func inspect(e privacy.Event) (releases bool, access *privacy.NonPrivate) {
 	switch e := e.(type) {
 	case privacy.Composed:
 		for _, part := range e {
-			r, l := looks(part)
+			r, l := inspect(part)
 			if releases = releases || r; l != nil {
 				return true, l
 			}
@@ -158,23 +158,23 @@ func looks(e privacy.Event) (releases bool, look *privacy.NonPrivate) {
 		if e.Count == 0 {
 			return false, nil
 		}
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.PoissonSampled:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.FixedSampled:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.Allocated:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.Parallel:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.Shared:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.Retried:
-		return looks(e.Of)
+		return inspect(e.Of)
 	case privacy.Continued:
 		return false, nil
 	case privacy.Tuned:
-		return looks(privacy.Composed(e.Among))
+		return inspect(privacy.Composed(e.Among))
 	case privacy.NonPrivate:
 		return true, &e
 	}
@@ -200,8 +200,8 @@ func trivial(a Accountant, e privacy.Event, adj privacy.Adjacency) (Loss, error)
 		}
 		return bound{l, 0, []string{"retries"}}, nil
 	}
-	switch releases, look := looks(e); {
-	case look != nil:
+	switch releases, access := inspect(e); {
+	case access != nil:
 		return infinite{}, nil
 	case !releases:
 		return none{}, nil
@@ -244,8 +244,9 @@ func fixedWhole(e privacy.Event) (found privacy.Event) {
 	return found
 }
 
-// pooled is e with retries as what they may cost, and with all of the noise that owners share, as those see it who see
-// only sums. Where that has no theorem it is e, which trivial refuses. PROOFS.md#retries, PROOFS.md#shared.
+// pooled replaces the retries in e by what they may cost, and each sum that owners share by one
+// with all of the noise, which is what an observer of the sums sees. If that has no theorem, it
+// returns e, which trivial refuses. PROOFS.md#retries, PROOFS.md#shared.
 func pooled(e privacy.Event) privacy.Event {
 	if privacy.Contains[privacy.Retried](e) && e.Validate() == nil {
 		if all, refused, _ := spelled(e); refused == nil {

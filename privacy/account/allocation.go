@@ -107,8 +107,8 @@ func meanOfTerms(batches int, shift float64) []atom {
 	return append(points, atom{math.Inf(-1), sum.zero, 0}, atom{math.Inf(1), 0, sum.inf / b * (1 + 1e-15)})
 }
 
-// offset is the size of what a listed loss of an epoch is the difference of, beyond its own: it is rounded by that,
-// too.
+// offset is the size of the terms of a loss beyond its own. A listed loss of an epoch is the
+// difference of larger terms, whose rounding counts, too.
 func (p pair) offset() float64 {
 	if p.shape != allocatedShape {
 		return 0
@@ -116,9 +116,9 @@ func (p pair) offset() float64 {
 	return 2 + 2*math.Log(p.near)
 }
 
-// A termSum is a measure that is nowhere less than a law to which the law of a sum of terms is spread such that its
-// mean stays: on a grid of step h at the values e^{kh}, k = first, first + every, …, at 0, and at values beyond all
-// bounds, of which it has the mean and no mass.
+// A termSum bounds from above the law of a sum of terms, spread over a grid so that its mean stays.
+// It has mass p at the values e^{kh}, k = first, first + every, …, mass zero at 0, and inf, the
+// mean of what was moved to values beyond all bounds.
 type termSum struct {
 	first, every int
 	p            []float64

@@ -15,8 +15,8 @@ const (
 	leastPart  = 0x1p-100 // of the top
 )
 
-// How near, relatively, a result is to the best: good enough, and as good as is
-// asked for where a few more calls give it.
+// The relative distance from the best noise: calibrated is good enough; the search then makes up to
+// fewMore more calls to reach perfected.
 const (
 	calibrated = 9e-7
 	perfected  = 9e-10

@@ -269,7 +269,7 @@ func NewFilter(c Currency, b privacy.Budget) (*Filter, error) {
 	f := &Filter{budget: b, currency: c, limits: c.limits(b)}
 	f.spent = make(sums, len(f.limits))
 	if _, part := mostLeft(f.spent.up(), f.limits); math.IsInf(part, 1) {
-		return nil, fmt.Errorf("filter: a budget of %v buys nothing in %v: %w", b, c, privacy.ErrExhausted)
+		return nil, fmt.Errorf("filter: a budget of %v admits nothing in %v: %w", b, c, privacy.ErrExhausted)
 	}
 	return f, nil
 }
@@ -299,8 +299,7 @@ func (f *Filter) Limit() float64 {
 	return f.limits[order]
 }
 
-// Epsilon is the least ε with which a budget of the same δ covers what was spent: information,
-// as what was spent is.
+// Epsilon is the least ε with which a budget of the same δ covers what was spent. Like Spent, it is no guarantee.
 func (f *Filter) Epsilon() float64 {
 	return math.Max(0, f.currency.epsilon(f.spent.up(), f.budget.Delta))
 }

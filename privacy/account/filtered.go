@@ -126,9 +126,9 @@ type linear float64
 
 func (rho linear) at(alpha float64) float64 { return float64(rho) * alpha * (1 + 0x1p-51) }
 
-// Spent is ε at delta of what a run has charged of its plan. Of a run on a filter it is what
-// the filter counts, not what a would say of these events as a plan: they were chosen
-// on the way. In both cases it is information, and the cap is the guarantee.
+// Spent is the ε at delta of the events that a run has charged. For a run on a filter it is what
+// the filter counts: a cannot account for events that were chosen during the run. In both cases it
+// is information; the cap is the guarantee.
 func Spent(plan privacy.Event, a Accountant, charged privacy.Event, adj privacy.Adjacency,
 	delta float64) (float64, error) {
 	return spent(plan, a, charged, adj, delta, Loss.Epsilon)
@@ -166,10 +166,9 @@ func Part(f privacy.Filtered, charged privacy.Event, adj privacy.Adjacency) (flo
 	return cost[0] / filterLimit(f), nil
 }
 
-// ChooseFilter is the filter of a budget for a run that is expected to ask about as much as
-// typical: of the currencies in which costs may be chosen on the way, the one of whose limit
-// typical is the least part. part is that fraction: above 1, typical does
-// not fit. The run itself may ask other queries.
+// ChooseFilter returns the filter of a budget, in the currency in which the event typical takes the
+// smallest part of the limit. typical is about what the run is expected to ask; the run may ask
+// other queries. If part is above 1, typical does not fit.
 func ChooseFilter(typical privacy.Event, b privacy.Budget) (f privacy.Filtered, part float64, err error) {
 	if err := b.Validate(); err != nil {
 		return f, 0, fmt.Errorf("filter: budget: %w", err)

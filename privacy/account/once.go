@@ -112,8 +112,8 @@ func (l *pldLoss) digest() (sum [sha256.Size]byte) {
 	return sha256.Sum256(b)
 }
 
-// Near is an ε that holds at delta, at most a little above that of l, for charts and progress: where l is not known
-// there, it is composed with less effort.
+// Near is an ε that holds at delta, for charts and progress. It is at most a little above that of
+// l, and cheaper to compute if l was not asked at delta before.
 func Near(l Loss, delta float64) float64 {
 	switch l := l.(type) {
 	case bound:

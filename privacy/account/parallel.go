@@ -7,10 +7,10 @@ import (
 	"github.com/sottodp/sotto/privacy"
 )
 
-// divided returns, for each part of a divided table that e speaks of, what was released of its records: all that e says
-// of the part and of the whole table. Under replace-one a record may leave one part and another come to a second, and
-// two rules may put a record into any of their parts, so there is one composition of everything. It is nil where e
-// divides no table. PROOFS.md#parallel.
+// divided returns, for each part of a divided table in e, what was released about its records: the
+// events of the part and of the whole table. Under replace-one a record may leave one part while
+// another enters a second part, and with two rules a record may be in any of their parts; then it
+// returns one composition of everything. It is nil if e divides no table. PROOFS.md#parallel.
 func divided(e privacy.Event, adj privacy.Adjacency) (parts []privacy.Event) {
 	if !privacy.Contains[privacy.Parallel](e) {
 		return nil
@@ -45,7 +45,7 @@ func partsOf(e privacy.Event) (names, rules []string) {
 	return names, rules
 }
 
-// seenBy is e without what was asked of other parts than those.
+// seenBy returns e without the queries of parts for which in is false.
 func seenBy(e privacy.Event, in func(part string) bool) privacy.Event {
 	return privacy.Map(e, func(e privacy.Event) privacy.Event {
 		p, ok := e.(privacy.Parallel)
@@ -83,7 +83,7 @@ func mostOver(parts []privacy.Event, figure func(privacy.Event) (float64, error)
 	return most, nil
 }
 
-// mostLoss is at every δ the most of several losses, of which each record's is one.
+// mostLoss is the largest of several losses at every δ. Each record has one of them.
 type mostLoss []Loss
 
 // Epsilon implements Loss.

@@ -58,10 +58,11 @@ func (a PLD) Bracket(e privacy.Event, adj privacy.Adjacency, delta float64) (low
 	return lower, upper, nil
 }
 
-// Least is an ε at delta that e costs at least, by any accountant: the lower end of Bracket, where the dominating pairs
-// are proven to be pairs of laws that e has on some neighbors; 0 elsewhere, which claims nothing. Searches and choices
-// may cost less than their pairs, and so may samples under replace-one, whose pair is made symmetric, but for sums that
-// a replacement moves by twice what presence moves them. PROOFS.md#pld-least.
+// Least is a lower bound on the ε of e at delta, by any accountant. It is the lower end of Bracket
+// if the dominating pairs are proven to be laws of e on some neighbors, and else 0, which claims
+// nothing. Searches and choices may cost less than their pairs. So may samples under replace-one,
+// whose pair is made symmetric, except for sums that a replacement moves by twice what presence
+// moves them. PROOFS.md#pld-least.
 func (a PLD) Least(e privacy.Event, adj privacy.Adjacency, delta float64) (float64, error) {
 	if _, rules := partsOf(e); len(rules) > 1 || manyKinds(e) || !reached(pooled(e), adj) {
 		return 0, nil

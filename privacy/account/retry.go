@@ -42,7 +42,7 @@ func (a retrying) Loss(e privacy.Event, adj privacy.Adjacency) (Loss, error) {
 }
 
 const (
-	onlySumsAgain = "a batch is made once more where it asks for sums with Gaussian noise, of all records or of a Poisson sample; use a method that asks nothing else"
+	onlySumsAgain = "retries are proven only for batches of sums with Gaussian noise, of all records or of a Poisson sample; use a method that asks nothing else"
 
 	tooManyBatches = "its batches are of too many kinds, none of which costs less than another"
 

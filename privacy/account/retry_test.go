@@ -118,7 +118,7 @@ func TestRetriesRefused(t *testing.T) {
 			var refused *UnsupportedError
 			check := func(by string, err error) {
 				t.Helper()
-				if !errors.As(err, &refused) || !privacy.Equal(refused.Event, bad) || !strings.Contains(err.Error(), "once more") {
+				if !errors.As(err, &refused) || !privacy.Equal(refused.Event, bad) || !strings.Contains(err.Error(), "retries are proven only") {
 					t.Errorf("%s: %v: %v", by, plan, err)
 				}
 			}

@@ -117,8 +117,8 @@ func (t *Tally) total() []float64 {
 	return total.up()
 }
 
-// Part is the part of a budget that is held or settled: 1 is all of it. It is +Inf
-// where the budget buys nothing in the currency.
+// Part is the share of a budget that is held or settled: 1 is all of it, and +Inf means that the
+// currency admits nothing under the budget.
 func (t *Tally) Part(b privacy.Budget) float64 {
 	if b != t.budget || t.limits == nil {
 		t.budget, t.limits = b, t.currency.limits(b)
@@ -153,9 +153,10 @@ func (t *Tally) within(plan, e privacy.Event, exact int) error {
 	return filter.Charge(e)
 }
 
-// partOf says whether e is of the plan's releases, in their order and in any grouping. Its first exact batches leave
-// none out, but that what is asked of one part of a divided table may end early before another part is asked; behind
-// them a run that was broken may have.
+// partOf reports, by a nil error, that the releases of e are releases of the plan, in its order and
+// in any grouping. The first exact batches of e skip none, except that queries of one part of a
+// divided table may end early before another part is asked. Later batches may skip some, as an
+// interrupted run does.
 func partOf(plan, e privacy.Event, exact int) error {
 	if e == nil {
 		return errors.New("no event given")

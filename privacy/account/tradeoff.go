@@ -33,7 +33,7 @@ type tradeLine struct{ epsilon, delta, slope float64 }
 const (
 	// A Gaussian bound leaves the outsideShare-th part of a guarantee's δ outside.
 	outsideShare = 100
-	// tradeMostEpsilon is the largest ε that is looked at: e^ε has to be a float64.
+	// tradeMostEpsilon is the largest ε of a line: e^ε must fit a float64.
 	tradeMostEpsilon = 700
 )
 

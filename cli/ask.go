@@ -124,7 +124,7 @@ func (q *questions) ask(question, otherwise string, check func(answer string) er
 	}
 }
 
-// choose asks for one of the names; the beginning of one is enough where no other begins so.
+// choose asks for one of the names; a unique prefix is enough.
 func (q *questions) choose(question, otherwise string, names ...string) (chosen string, err error) {
 	_, err = q.ask(question, otherwise, func(answer string) (err error) {
 		chosen, err = oneOf(answer, names)

@@ -32,8 +32,8 @@ func askSchema(ctx context.Context, q *questions, path, delimiter string, resume
 		return nil, err
 	}
 	q.say(`Answer from what you know of the data (a codebook, a form, the law), never from its rows:
-all of a schema is public. Enter takes what stands in brackets; where nothing does, an
-answer is needed. %s goes one question back. Ctrl-D keeps the answers for the next time;
+all of a schema is public. Enter takes the value in brackets; a question without one
+needs an answer. %s goes one question back. Ctrl-D keeps the answers for the next time;
 Ctrl-C ends without writing anything.
 `, back)
 	var text []byte

@@ -97,7 +97,7 @@ func keyCommand() *cobra.Command {
 		Use:   "key --out FILE",
 		Short: "Write this machine's key of row hashes, to pack a worker's shard with",
 		Long: `Key writes the key under which this machine hashes rows, for sotto data pack --row-key on
-a worker of the same owner: the coordinator compares packed shards by such hashes. Who has
+a worker of the same owner: the coordinator compares packed shards by such hashes. Anyone with
 the key and a packed table can test whether a row is in it. Delete the file after use.`,
 		Example: "  sotto data key --out row.key\n  sotto data pack --schema schema.yaml --data part1.csv --row-key row.key --out part1.pack",
 		Args:    args(cobra.NoArgs),

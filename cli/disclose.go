@@ -31,8 +31,8 @@ func discloseCommand() *cobra.Command {
 whom the run protects against whom, what it and the dataset's whole life cost, what is not covered, how good
 the model is, and what people stated about purpose and data. It reads no data.
 
-What only a person knows is in the block disclosure of the spec, and in author and source of the schema. What
-is not stated stands there as "not stated". --strict refuses that, a program without a version, a dataset without a
+What only a person knows comes from the block disclosure of the spec, and from author and source of the schema. The
+files say "not stated" for the rest. --strict refuses that, a program without a version, a dataset without a
 lifetime budget and a reviewer who is the operator (exit code 2); without it, they are warnings on the page. --spec FILE takes the statements
 of another spec and its schema, for a run whose own have none or are wrong.
 

@@ -106,7 +106,7 @@ const (
 	ledgerUsage = "a file or postgres://… (default: the user's own)"
 )
 
-// warner prints warnings, which --quiet does not hide: they concern privacy or the worth of a result.
+// warner prints warnings, which --quiet does not hide: they concern privacy or the quality of a result.
 func warner(c *cobra.Command) func(string) {
 	return func(text string) { fmt.Fprintln(c.ErrOrStderr(), "warning:", readable(text)) }
 }

@@ -229,15 +229,16 @@ func (w *walk) promise() (err error) {
 	}
 	w.say(`
 ε bounds what anybody can learn of one %s: the chance of each result with and without
-it differs at most by the factor e^ε, but for δ. Who guesses at even odds whether it is
-in the data is then right at most 52.5 %% of the time at ε = 0.1, 73.2 %% at 1, 95.3 %% at 3.
+it differs at most by the factor e^ε, but for δ. Someone who guesses at even odds whether
+it is in the data is then right at most 52.5 %% of the time at ε = 0.1, 73.2 %% at 1, 95.3 %%
+at 3.
 There is no default: docs/how-to/choosing.md helps.`, w.schema.Unit)
 	if _, err = w.ask("ε", "", number(&w.epsilon, &w.budget.Epsilon)); err != nil {
 		return err
 	}
 	w.say(`
-δ is about the chance that this fails. What publishes one record at random has the δ
-1/%s, and that is %.2g here: choose far less, 1e%d for example.`, w.schema.Counted(), 1/float64(w.schema.Rows), -int(math.Ceil(math.Log10(100*float64(w.schema.Rows)))))
+δ is about the chance that this fails. A mechanism that publishes one record at
+random has the δ 1/%s, and that is %.2g here: choose far less, 1e%d for example.`, w.schema.Counted(), 1/float64(w.schema.Rows), -int(math.Ceil(math.Log10(100*float64(w.schema.Rows)))))
 	if _, err = w.ask("δ", "", number(&w.delta, &w.budget.Delta)); err != nil {
 		return err
 	}

@@ -297,7 +297,7 @@ currency: by basic composition of the runs' own ε and δ (caps), and by composi
 their plans (zcdp, gdp, rdp). It reads no table and writes nothing.
 
 The dataset's own currency is the one that decides. In the others earlier runs count
-by their own ε and δ, as the ledger holds no plans in caps. "-" stands where a currency
+by their own ε and δ, as the ledger holds no plans in caps. "-" means that a currency
 has no theorem for the plan.`,
 		Example: "  sotto ledger forecast clinic --run runs/20261120-154800-0a1b2c3d",
 		RunE: func(c *cobra.Command, names []string) error {

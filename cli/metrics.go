@@ -141,7 +141,7 @@ func (m *meters) close() {
 }
 
 // schedule adds the public parameters of a run, from its job or, where it is resumed, from run.json, and returns what
-// takes its progress. Where costs depend on releases, what was spent so far is no number of the schedule and left out.
+// takes its progress. It omits the spent ε if costs depend on releases.
 func (m *meters) schedule(job *run.Job, resume string) (func(run.Progress), error) {
 	var info *runlog.Info
 	var plan privacy.Event

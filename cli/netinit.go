@@ -161,10 +161,10 @@ messages stays.`,
 			}
 			w := c.OutOrStdout()
 			if before {
-				fmt.Fprintf(w, "%s was revoked before; what was made for it since is now revoked, too.\n", args[0])
+				fmt.Fprintf(w, "%s was revoked before; credentials made for it since are now revoked, too.\n", args[0])
 			}
 			fmt.Fprintf(w,
-				"%[1]s is turned away as soon as the hub has the new %[2]s: a hub that reads this very file takes it over by itself; on another machine, replace the old one by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
+				"The hub refuses %[1]s once it has the new %[2]s: a hub that reads this file loads it by itself; on another machine, replace the old file by it. `sotto net invite` lets %[1]s in again.\n", args[0], filepath.Join(dir, transport.HubFile))
 			return nil
 		},
 	}

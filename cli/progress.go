@@ -33,7 +33,7 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, name: "training ", last: time.Now()}
 }
 
-// watch receives a run's progress; it is nil for one that nobody sees, so that nothing is computed for it.
+// watch receives a run's progress; it is nil if the progress is not shown, so that nothing is computed for it.
 func (p *progress) watch() func(run.Progress) {
 	if p.quiet {
 		return nil

@@ -82,7 +82,7 @@ func schemaCheckCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check SCHEMA [--data FILE]",
-		Short: "Check a schema and list the assumptions of a guarantee; or count what a table has beside it",
+		Short: "Check a schema and list the assumptions of a guarantee; or count what a table holds",
 		Long: `Check lists what a guarantee rests on. It reads no table.
 
 With --data it counts, without noise, what the columns of a table hold: bad cells by
@@ -153,7 +153,7 @@ func agree(c *cobra.Command, dataset string, o *run.CheckOptions) error {
 	return nil
 }
 
-// writeCounts prints what a table has beside its schema.
+// writeCounts prints the exact counts of a table.
 func writeCounts(w io.Writer, counts *run.TableCounts) error {
 	fmt.Fprintf(w, "%s rows, %s of them bad. These counts are exact: they are not private.\n\n", count(counts.Rows),
 		count(counts.Bad))
@@ -208,7 +208,7 @@ func boundsCommand() *cobra.Command {
 	var accept *bool
 	c := &cobra.Command{
 		Use:   "bounds --data FILE --schema FILE --epsilon E",
-		Short: "Propose bounds that nobody knows, by private counts",
+		Short: "Estimate unknown bounds by private counts",
 		Long: `Bounds estimates the range of numeric columns whose schema says
 
   {name: income, type: numeric, bounds: unknown}

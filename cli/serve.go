@@ -36,7 +36,7 @@ browser; Ctrl-C stops it.`,
 			}
 			if len(dirs) == 0 {
 				if dirs = slices.DeleteFunc(slices.Clone(usual), missing); len(dirs) == 0 {
-					return usageError("there is neither a directory %s here; name one that holds runs", strings.Join(usual, " nor "))
+					return usageError("found none of the directories %s here; name one that holds runs", strings.Join(usual, ", "))
 				}
 			}
 			s, err := web.New(web.Options{Dirs: dirs, Ledger: where, Version: runlog.Version()})

@@ -31,13 +31,13 @@ names, if it is at hand, it also checks the reservation, the settlement and the 
 that you trust. Without a ledger, a person who can write the directory can write files that fit each other, and the report
 is compared with the page that this program makes, which another build may make differently. What was not checked is named.
 
-Of the directory of a private evaluation (sotto evaluate) or of private statistics (sotto describe) it checks that the
+For the directory of a private evaluation (sotto evaluate) or of private statistics (sotto describe) it checks that the
 figures follow from the noisy answers, and that what was asked costs no more than what was charged.
 
 For an owner's run directory (sotto node) it checks that each published vector follows from what the owner charged and
 from what its peers sent. It cannot compute the model, the mean over all owners. In a network of mode sum it checks that
 each release is what the sums in the directory give. With the directories of more owners of that network it also compares
-their sums; with those of all it adds up their masked parts again, and so finds a hub that added otherwise.
+their sums; with those of all it adds up their masked parts again, which exposes a hub that added them wrongly.
 
 --disclosure FILE checks a disclosure (sotto disclose) against the run, and against the ledger up to the entry that the
 disclosure names. If FILE.sig is there, it checks the

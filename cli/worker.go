@@ -159,7 +159,7 @@ answer counts. A worker whose schema, model, adjacency or rows differ from the r
 	return c
 }
 
-// serveWorker serves what there is to say of a worker: whether it is connected, not what it answers.
+// serveWorker serves a worker's metrics: whether it is connected, nothing of its answers.
 func serveWorker(c *cobra.Command, m *meters, o *shards.Options, owner *ownerLog) error {
 	if err := m.begin("worker", "reading", "waiting", "connected"); err != nil {
 		return err

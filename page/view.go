@@ -200,8 +200,7 @@ func (v *view) Checked() (all []record.Finding) {
 	return all
 }
 
-// First, Count, Center and Last give the share of the budget that each release other than gradients
-// took; "" if the run did not ask for it.
+// First, Count, Center and Last are the shares of the budget that releases beside gradients took; "" of none.
 func (v *view) First() string {
 	return v.part(func(g *record.Guarantee) (float64, *record.Bound) { return g.FirstShare, g.FirstAlone })
 }

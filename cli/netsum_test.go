@@ -159,7 +159,7 @@ func TestSumNetwork(t *testing.T) {
 	if out, err := verify(2, 0, 1); err != nil || !strings.Contains(out, "each that of the parts of all 3 owners") {
 		t.Errorf("all owners: %v\n%s", err, out)
 	}
-	if out, err := verify(2, 0); err != nil || !strings.Contains(out, "of all 3 owners, of whom 2 are here") {
+	if out, err := verify(2, 0); err != nil || !strings.Contains(out, "of all 3 owners (2 are here)") {
 		t.Errorf("two owners: %v\n%s", err, out)
 	}
 	if _, err := verify(0, 0); !as[*run.InputError](err) || !strings.Contains(err.Error(), "is of the same owner") {

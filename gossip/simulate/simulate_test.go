@@ -226,7 +226,7 @@ func TestMistakes(t *testing.T) {
 		"data: d\nnetwork: {owners: 3, probability: 0.1}":                    "set it only for a random graph",
 		"data: d\nnetwork: {owners: 9, graph: random, probability: 0.01}":    "no path from node 0",
 		"data: d\nnetwork: {owners: 3, schedule: x}":                         "network.schedule:",
-		"data: d\nnetwork: {owners: 9, rounds: 2, edges: 1}":                 "never speaks",
+		"data: d\nnetwork: {owners: 9, rounds: 2, edges: 1}":                 "never activated",
 		"data: d\nnetwork: {owners: 3, method: x}":                           "network.method: name: unknown gossip method \"x\"; choose dda",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, gama: 1}}":        ":6:42: unknown field \"gama\"",
 		"data: d\nnetwork: {owners: 3, method: {name: dda, batch: 1.5}}":     ":6:42: network.method.batch: found 1.5; write a whole number",

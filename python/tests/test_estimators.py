@@ -263,7 +263,7 @@ def test_class_and_sample_weights():
     X, y = table()
     plain, heavy = (public(epsilon=5, class_weight=w).fit(X, y > 1) for w in (None, {True: 30}))
     assert heavy.predict(X).sum() > plain.predict(X).sum()
-    with pytest.raises(ValueError, match="class_weight: found 'balanced'.*nobody charged"):
+    with pytest.raises(ValueError, match="class_weight: found 'balanced'.*no charge covers that"):
         public(class_weight="balanced").fit(X, y > 0)
     with pytest.raises(ValueError, match="sample_weight: found it; use class_weight"):
         public().fit(X, y > 0, sample_weight=np.ones(400))

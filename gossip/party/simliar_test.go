@@ -35,7 +35,7 @@ type liar struct {
 
 // otherwise says the contrary of what the protocol says, something else with the owner's signature, or something else to each.
 func (s liar) otherwise(ctx context.Context, r *rand.Rand, key string, value []byte) bool {
-	if strings.HasPrefix(key, "dec.") { // nobody signs decisions
+	if strings.HasPrefix(key, "dec.") { // decisions are not signed
 		other := "C"
 		if string(value) == "C" {
 			other = "A"

@@ -63,7 +63,7 @@ func (l *Local) wait(last func()) error {
 
 type member struct{ *Local }
 
-// Meet implements sum.Pool: nobody is missing.
+// Meet implements sum.Pool: all owners are in this process.
 func (m member) Meet(ctx context.Context) (bool, error) { return false, ctx.Err() }
 
 // Sum implements sum.Pool.

@@ -127,7 +127,7 @@ func (w *simWorld) draw(t *testing.T) {
 	}
 }
 
-// Twist implements transporttest.World. It shows a total that nobody made, an end that nobody asked for, or another roster.
+// Twist implements transporttest.World. It shows a total that was never made, an end that was never asked for, or another roster.
 func (w *simWorld) Twist(r *rand.Rand, key string, v []byte) (lie []byte, keep bool) {
 	var attempt int
 	switch n, _ := fmt.Sscanf(key, "all.here.%d", &attempt); {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/sottodp/sotto/data"
@@ -96,12 +97,14 @@ func (t *scoring) group(u *worker, v data.View, row int) int {
 		return 0
 	}
 	col, val := v.Values(row, &u.row)
-	for k, x := range val {
-		g := k - first
-		if col != nil {
-			g = int(col[k]) - first
+	if col == nil {
+		if g := slices.IndexFunc(val[first:][:n], func(x float32) bool { return x != 0 }); g >= 0 {
+			return g
 		}
-		if g >= 0 && g < n && x != 0 {
+		return n
+	}
+	for k, j := range col {
+		if g := int(j) - first; g >= 0 && g < n && val[k] != 0 {
 			return g
 		}
 	}

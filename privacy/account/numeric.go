@@ -159,7 +159,11 @@ func mills(a, mu float64) float64 {
 	total := 0.0
 	for s := top; s > bottom; s -= step {
 		t := math.Exp(s)
-		total += t * math.Exp(-t*(a+t/2)) * -math.Expm1(-mu*t)
+		next := total + t*math.Exp(-t*(a+t/2))*-math.Expm1(-mu*t)
+		if next == total && total > 0 {
+			break // terms rise to one peak and fall: those behind one that no longer counts count less
+		}
+		total = next
 	}
 	return total * step
 }

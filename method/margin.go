@@ -2,6 +2,7 @@ package method
 
 import (
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -121,38 +122,69 @@ func (o observed) log(at float64) float64 {
 	return -z * z / 2
 }
 
+// The grid on which expectedFactor integrates: a, the size of margins, and half of the normal law in deviations.
+const (
+	aFrom, aStep, aCount          = 0.15, 0.05, 60
+	sizeFrom, sizeStep, sizeCount = 0.5, 0.08, 40
+	zStep, zCount                 = 0.1, 60
+)
+
+// marginLaw is what does not depend on a run at the points of the grid.
+type marginLaw struct {
+	a       [aCount]float64
+	size    [sizeCount]float64
+	weights float64
+	moment  [sizeCount][zCount]float64         // weight × z
+	wrong   [sizeCount][zCount]float64         // 1 − σ(z)
+	right   [aCount][sizeCount][zCount]float64 // P(y = 1 | z)
+	pull    [aCount][sizeCount]float64
+}
+
+var lawOfMargins = sync.OnceValue(func() *marginLaw {
+	m := &marginLaw{}
+	for k := range zCount {
+		u := zStep * (float64(k) + 0.5)
+		weight := math.Exp(-u * u / 2)
+		m.weights += weight
+		for j := range sizeCount {
+			m.size[j] = sizeFrom * math.Exp(sizeStep*float64(j))
+			z := m.size[j] * u
+			m.moment[j][k], m.wrong[j][k] = weight*z, 1/(1+math.Exp(z))
+			for i := range aCount {
+				m.a[i] = aFrom * math.Exp(aStep*float64(i))
+				m.right[i][j][k] = 1 / (1 + math.Exp(-m.a[i]*z))
+				m.pull[i][j] += m.moment[j][k] * (2*m.right[i][j][k] - 1)
+			}
+		}
+	}
+	return m
+})
+
 // expectedFactor is the mean of a, given A/c and M.
 func expectedFactor(c, median float64, force, pull observed) float64 {
-	const aFrom, aStep, aCount = 0.15, 0.05, 60
-	const sizeFrom, sizeStep, sizeCount = 0.5, 0.08, 40
-	const zStep, zCount = 0.1, 60 // half of the normal law, in deviations
-	logs := make([]float64, 0, aCount*sizeCount)
+	law := lawOfMargins()
+	var logs [aCount][sizeCount]float64
 	top := math.Inf(-1)
 	priorA, priorSize := observed{math.Log(median), marginSpread}, observed{math.Log(sizeMedian), sizeSpread}
-	for i := range aCount {
-		a := aFrom * math.Exp(aStep*float64(i))
-		for j := range sizeCount {
-			size := sizeFrom * math.Exp(sizeStep*float64(j))
-			atForce, atPull, weights := 0.0, 0.0, 0.0
-			for k := range zCount {
-				u := zStep * (float64(k) + 0.5)
-				weight := math.Exp(-u * u / 2)
-				z := size * u
-				right, wrong := 1/(1+math.Exp(-a*z)), 1/(1+math.Exp(z)) // P(y = 1 | z); 1 − σ(z)
-				atForce += weight * z * ((1-right)*math.Min(1-wrong, c) - right*math.Min(wrong, c))
-				atPull += weight * z * (2*right - 1)
-				weights += weight
+	for i, a := range law.a {
+		for j, size := range law.size {
+			atForce, moment, wrong := 0.0, &law.moment[j], &law.wrong[j]
+			for k, right := range &law.right[i][j] {
+				atForce += moment[k] * ((1-right)*min(1-wrong[k], c) - right*min(wrong[k], c))
 			}
-			l := force.log(atForce/weights/c) + pull.log(atPull/weights) + priorA.log(math.Log(a)) +
+			l := force.log(atForce/law.weights/c) + pull.log(law.pull[i][j]/law.weights) + priorA.log(math.Log(a)) +
 				priorSize.log(math.Log(size))
-			logs, top = append(logs, l), math.Max(top, l)
+			logs[i][j], top = l, max(top, l)
 		}
 	}
 	sum, all := 0.0, 0.0
-	for i, l := range logs {
-		p := math.Exp(l - top)
-		sum += p * aFrom * math.Exp(aStep*float64(i/sizeCount))
-		all += p
+	for i := range logs {
+		growth := math.Exp(aStep * float64(i))
+		for _, l := range logs[i] {
+			p := math.Exp(l - top)
+			sum += p * aFrom * growth
+			all += p
+		}
 	}
 	return sum / all
 }

@@ -296,8 +296,7 @@ def _wait(run: Process, tasks: Tasks, count: int) -> None:
         if isinstance(why, Ended) and why.code != 0:
             raise _of_shard(_error(why.code, why.text), why.shard, count)
         if isinstance(why, BaseException):
-            lost = re.search(r"shard \d+ of \d+: [^\n]*", str(why))
-            raise errors.MachineError(lost[0] if lost else "the cluster ended the tasks of the workers; the error above says why") from why
+            raise errors.MachineError(_lost(str(why))) from why
         time.sleep(WAIT)
     text = run.rest()
     if run.process.returncode != 0:
@@ -308,6 +307,16 @@ def _wait(run: Process, tasks: Tasks, count: int) -> None:
     said = [line.removeprefix("warning: ").strip() for line in text.splitlines() if line.startswith("warning: ") and not _ABOUT_SHARDS.match(line)]
     if said:  # what the command says for the owner's terminal only
         warnings.warn("\n".join(said), errors.PrivacyWarning, stacklevel=4)
+
+
+def _lost(text: str) -> str:
+    """What an error of the cluster says that tells nothing of rows."""
+    shard, module = re.search(r"shard \d+ of \d+: [^\n]*", text), re.search(r"No module named '[\w.]+'", text)
+    if shard:
+        return shard[0]
+    if module:
+        return f"a task found a package missing: {module[0]}; install what the driver has on all machines of the cluster"
+    return "the cluster ended the tasks of the workers; the error above says why"
 
 
 def _of_shard(error: Any, shard: int, count: int) -> Any:
@@ -369,16 +378,15 @@ def label(self: Any) -> str | None:
     return self.label if self.label is None else str(self.label)
 
 
-def predictions(self: Any, frame: Any) -> tuple[list[Any], list[list[float]]]:
+def predictions(self: Any, frame: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The prediction of each row of a pandas frame and, of a classifier that has them, the probabilities of its classes."""
-    names = list(self.feature_names_in_)
     try:
-        lines = self._predicted(frame[names]) if len(frame) else []
+        predicted = self._predicted(frame[list(self.feature_names_in_)])
     except errors.SottoError:  # its text tells of rows, and a cluster logs errors
         raise Lost("transform: found a row that does not fit the schema; predict() on its partition says which") from None
     if isinstance(self, SottoRegressor):
-        return [float(line[0]) for line in lines], []
-    return self._decided(lines).tolist(), self._probabilities(lines).tolist()
+        return self._numbers(predicted), np.empty((0, 0))
+    return self._decided(predicted), self._probabilities(predicted) if has_probabilities(self) else np.empty((0, 0))
 
 
 def has_probabilities(self: Any) -> bool:

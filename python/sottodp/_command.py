@@ -62,7 +62,20 @@ def _unnamed() -> BinaryIO:
     return tempfile.TemporaryFile()
 
 
+def write(rows: Rows, table: Any) -> None:
+    """Write a table of pyarrow as the command reads it."""
+    import pyarrow
+
+    with pyarrow.ipc.new_stream(rows.file, table.schema) as stream:
+        stream.write_table(table)
+
+
 def run(*arguments: object, rows: Rows | None = None, within: Path | None = None) -> str:
+    """Return what the command prints, as text: see `output`."""
+    return output(*arguments, rows=rows, within=within, above=5).decode("utf-8")
+
+
+def output(*arguments: object, rows: Rows | None = None, within: Path | None = None, above: int = 4) -> bytes:
     """Return what the command prints. If it fails, raise the class of ``sottodp.errors`` for that kind of error.
 
     The command ends when this process does, however that ends: it holds one end of a pipe. It removes the directory
@@ -93,8 +106,8 @@ def run(*arguments: object, rows: Rows | None = None, within: Path | None = None
             os.close(held)
     if process.returncode == 0:
         if err.strip():  # what the command says for the owner's terminal only, as how many rows were dropped
-            warnings.warn(err.decode("utf-8", "replace").strip(), errors.PrivacyWarning, stacklevel=4)
-        return out.decode("utf-8")
+            warnings.warn(err.decode("utf-8", "replace").strip(), errors.PrivacyWarning, stacklevel=above)
+        return out
     raise _error(process.returncode, err.decode("utf-8", "replace"))
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 
 from . import _domain, _types
-from ._command import Rows, run
+from ._command import Rows, run, write
 from ._estimators import _place
 from .errors import SottoError
 
@@ -101,7 +100,7 @@ def describe_private(
             place.write_text(json.dumps(said, ensure_ascii=False), encoding="utf-8")
             columns = _domain.columns(domain, names, features)
         table = {name: _domain.cells(name, feature, column) for name, feature, column in zip(names, features, columns)}
-        pyarrow.parquet.write_table(pyarrow.table(table), cells.file)
+        write(cells, pyarrow.table(table))
         asked: list[Any] = ["--epsilon", epsilon, "--delta", delta, "--out", out or work / "out", "--json", "--quiet"]
         asked += [part for pair in pairs for part in ("--pair", ",".join('"' + str(name).replace('"', '""') + '"' for name in pair))]
         for flag, value in (("--adjacency", adjacency), ("--bins", bins), ("--ledger", ledger and _place(ledger))):

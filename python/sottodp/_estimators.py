@@ -15,11 +15,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
+import pyarrow.csv
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -27,7 +27,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _domain, _foreign, _labels, _types
-from ._command import Rows, run
+from ._command import Rows, output, run, write
 from .errors import BudgetError, InputError, PrivacyError, PrivacyWarning, SottoError
 from .preprocessing import warn_of_fitted_steps
 
@@ -332,7 +332,7 @@ class _Sotto(BaseEstimator):
         columns = self._columns or [None] * len(names)
         table = {name: _domain.cells(name, feature, column) for name, feature, column in zip(names, features, columns)}
         table.update({name: column if isinstance(column, pyarrow.Array) else pyarrow.array(column) for name, column in more.items()})
-        pyarrow.parquet.write_table(pyarrow.table(table), rows.file)
+        write(rows, pyarrow.table(table))
 
     def _lifetime(self, dataset: str, new: bool) -> str:
         """The ledger's statement on a dataset, with all runs by now. Warn of a new run that no budget would have refused."""
@@ -441,19 +441,25 @@ class _Sotto(BaseEstimator):
         with _no_gaps():
             return validate_data(self, X, reset=False, ensure_min_samples=0, **_finite(self.domain))
 
-    def _predicted(self, X: Any) -> list[list[str]]:
-        """The lines that sotto predict writes, as lists of texts, with all digits."""
+    def _predicted(self, X: Any) -> pyarrow.Table:
+        """What sotto predict writes, with all digits: a column of predictions and, of a classifier, one for each of its classes."""
         check_is_fitted(self, "guarantee_")
         features, names = self._features(self._validated(X))
         if features and len(features[0]) == 0:
-            return []
+            return pyarrow.table({})
         with tempfile.TemporaryDirectory(prefix="sotto-") as directory, Rows() as rows:
             work = Path(directory)
             (work / "model.json").write_text(self._model_file, encoding="utf-8")
             self._write(rows, features, names, {})
             with self._in_words(work, rows, names):
-                text = run("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows, within=work)
-        return list(csv.reader(io.StringIO(text)))[1:]
+                lines = output("predict", "--model", work / "model.json", "--data", rows.path, "--digits", 17, rows=rows, within=work)
+        header = csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", newline=""))
+        columns = len(next(header))
+        numbers = {f"f{i}": pyarrow.float64() for i in range(columns)}
+        return pyarrow.csv.read_csv(
+            pyarrow.BufferReader(lines), pyarrow.csv.ReadOptions(skip_rows=header.line_num, autogenerate_column_names=True),
+            pyarrow.csv.ParseOptions(newlines_in_values=True), pyarrow.csv.ConvertOptions(column_types={**numbers, **self._prediction}, null_values=[""]),
+        )
 
     def evaluate_private(
         self, X: ArrayLike, y: ArrayLike, *, epsilon: float, delta: float | None = None, rows: int | None = None,
@@ -608,6 +614,7 @@ class _Sotto(BaseEstimator):
             raise type(error)(text) from error.__cause__
 
     _says_label = "y"  # the parameter that says what labels there are
+    _prediction: ClassVar[dict[str, pyarrow.DataType]] = {}  # how a prediction is read, if it is no number
 
     def _model(self) -> str:
         """The name of the model in the spec."""
@@ -908,6 +915,7 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
     classes_: NDArray[Any]
 
     _says_label = "classes"
+    _prediction: ClassVar[dict[str, pyarrow.DataType]] = {"f0": pyarrow.dictionary(pyarrow.int32(), pyarrow.string())}
 
     def __init__(
         self, epsilon: float | None = None, delta: float | None = None, adjacency: _types.Adjacency | None = None, *,
@@ -1072,15 +1080,18 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         """
         return self._decided(self._predicted(X))
 
-    def _decided(self, lines: list[list[str]]) -> NDArray[Any]:
-        """The class of each line that sotto predict wrote. Rows that a schema file drops have none."""
+    def _decided(self, predicted: pyarrow.Table) -> NDArray[Any]:
+        """The class of each row that sotto predict wrote. Rows that a schema file drops have none."""
+        if predicted.num_rows == 0:
+            return np.asarray(self.classes_[:0])
         position = {name: i for i, name in enumerate(self._class_names)}
-        labels = self.classes_
-        if any(line[0] not in position for line in lines):
+        labels, names = self.classes_, predicted.column(0).combine_chunks()
+        found = names.dictionary.to_pylist()
+        if any(name not in position for name in found):
             if labels.dtype.kind not in "OU":
                 raise ValueError("X: the schema drops some of the rows, which have no class then; mend them, or leave them out")
             labels, position = np.append(labels, np.asarray([""], dtype=labels.dtype)), {**position, "": len(labels)}
-        return np.asarray(labels[np.asarray([position[line[0]] for line in lines], dtype=int)])
+        return np.asarray(labels[np.asarray([position[name] for name in found], dtype=int)[names.indices.to_numpy()]])
 
     @available_if(lambda self: self.model not in ("svm", "huber-svm"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -1132,10 +1143,12 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
     def _columns_of_classes(self, X: ArrayLike) -> NDArray[np.float64]:
         return self._probabilities(self._predicted(X))
 
-    def _probabilities(self, lines: list[list[str]]) -> NDArray[np.float64]:
-        """The probabilities in each line that sotto predict wrote, NaN for rows that a schema file drops."""
+    def _probabilities(self, predicted: pyarrow.Table) -> NDArray[np.float64]:
+        """The probabilities of each row that sotto predict wrote, NaN for rows that a schema file drops."""
         order = self._model_order()
-        return np.asarray([[float(line[1 + i] or "nan") for i in order] for line in lines], dtype=float).reshape(-1, len(order))
+        if predicted.num_rows == 0:
+            return np.empty((0, len(order)))
+        return np.column_stack([predicted.column(1 + i).to_numpy() for i in order])
 
 
 class SottoRegressor(_Scored, RegressorMixin, _Sotto):
@@ -1250,7 +1263,12 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         >>> bool(low < high)
         True
         """
-        return np.asarray([float(line[0] or "nan") for line in self._predicted(X)], dtype=float)
+        return self._numbers(self._predicted(X))
+
+    @staticmethod
+    def _numbers(predicted: pyarrow.Table) -> NDArray[np.float64]:
+        """The prediction of each row that sotto predict wrote, NaN for rows that a schema file drops."""
+        return predicted.column(0).to_numpy() if predicted.num_rows else np.empty(0)
 
 
 def _read(schema: _types.Path) -> dict[str, Any]:

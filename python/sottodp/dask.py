@@ -59,7 +59,7 @@ def _predicted(frame: Any, fitted: Any) -> Any:
     values, probabilities = _cluster.predictions(fitted, frame)
     frame = frame.assign(prediction=pandas.Series(values, index=frame.index, dtype=_cluster.value_type(fitted)))
     if _cluster.has_probabilities(fitted):
-        frame = frame.assign(probability=pandas.Series(probabilities, index=frame.index, dtype="object"))
+        frame = frame.assign(probability=pandas.Series(list(probabilities), index=frame.index, dtype="object"))
     return frame
 
 
@@ -80,7 +80,7 @@ def check(client: Any) -> tuple[str, list[str]]:
         wrong.append("distributed.worker.memory.target and .spill: false on its workers")
     if wrong:
         raise ValueError(
-            f"the Dask cluster lacks {'; '.join(wrong)}. Allowed is a cluster with all of them: the key of the workers and rows travel "
+            f"the Dask cluster lacks {'; '.join(wrong)}. Use a cluster with all of them: the key of the workers and rows travel "
             "between its processes, and a worker that is short of memory would write rows to disk"
         )
     return address, workers

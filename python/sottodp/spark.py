@@ -54,22 +54,41 @@ class _Spark:
         names = [str(name) for name in self.feature_names_in_]  # type: ignore[attr-defined]
         value = next((name for name, kind in _TYPES.items() if kind == _cluster.value_type(self)), "string")
         fields = [types.StructField("prediction", getattr(types, f"{value.capitalize()}Type")())]
-        if _cluster.has_probabilities(self):
-            fields.append(types.StructField("probability", types.ArrayType(types.DoubleType())))
+        classes = [f"p{i}" for i in range(len(self.classes_))] if _cluster.has_probabilities(self) else []  # type: ignore[attr-defined]
+        fields += [types.StructField(name, types.DoubleType()) for name in classes]
 
         def predict(frames: Iterator[Any]) -> Iterator[Any]:
-            for frame in frames:
+            for frame in _together(frames):
                 values, probabilities = _cluster.predictions(self, frame)
-                columns = {"prediction": values, **({"probability": probabilities} if len(fields) == 2 else {})}
-                yield pandas.DataFrame(columns)
+                yield pandas.DataFrame({"prediction": values, **dict(zip(classes, probabilities.T))})
 
         predict.__annotations__ = {"frames": Iterator[pandas.DataFrame], "return": Iterator[pandas.DataFrame]}  # by which Spark knows its kind
         made_by: Any = functions
         udf = made_by.pandas_udf(predict, types.StructType(fields))
         made = f"sotto-{uuid.uuid4().hex}"
         answered = df.withColumn(made, udf(functions.struct(*[functions.col(_quoted(name)) for name in names])))
-        kept = [functions.col(_quoted(name)) for name in df.columns if name not in [one.name for one in fields]]
-        return answered.select(*kept, *[functions.col(f"`{made}`.{one.name}").alias(one.name) for one in fields])
+        new = {"prediction": functions.col(f"`{made}`.prediction")}
+        if classes:  # Spark makes the arrays: of pandas' it would convert each number by itself
+            new["probability"] = functions.array(*[functions.col(f"`{made}`.{name}") for name in classes])
+        kept = [functions.col(_quoted(name)) for name in df.columns if name not in new]
+        return answered.select(*kept, *[column.alias(name) for name, column in new.items()])
+
+
+_AT_ONCE = 100_000  # rows that one process predicts: Spark's own batches have 10,000
+
+
+def _together(frames: Iterator[Any]) -> Iterator[Any]:
+    """Frames of about so many rows, in the same order."""
+    import pandas
+
+    some: list[Any] = []
+    for frame in frames:
+        some.append(frame)
+        if sum(map(len, some)) >= _AT_ONCE:
+            yield pandas.concat(some)
+            some = []
+    if some:
+        yield pandas.concat(some)
 
 
 # Spark's types of labels, as NumPy has them.

@@ -88,7 +88,7 @@ def test_partitions_are_one_table(tmp_path):
     np.testing.assert_array_equal(here.coef_, away.coef_)
     np.testing.assert_array_equal(here.predict(rows[FEATURES]), away.predict(rows[FEATURES]))
     values, probabilities = _cluster.predictions(away, rows)
-    assert values == here.predict(rows[FEATURES]).tolist()
+    np.testing.assert_array_equal(values, here.predict(rows[FEATURES]))
     np.testing.assert_array_equal(probabilities, here.predict_proba(rows[FEATURES]))
     assert (tmp_path / "run" / "report.html").exists()
 
@@ -152,6 +152,18 @@ def test_what_a_cluster_says_is_the_cause():
     assert str(found.value.__cause__) == "the cluster's own words"
 
 
+class Bare(Threads):
+    """A cluster whose machines lack a package."""
+
+    def failed(self):
+        return RuntimeError("Traceback, a row\nModuleNotFoundError: No module named 'sottodp.spark'\n\tat org.apache.spark")
+
+
+def test_a_missing_package_is_named():
+    with pytest.raises(sottodp.errors.MachineError, match=r"^a task found a package missing: No module named 'sottodp.spark'; install"):
+        fit(classifier(), parts(frame(), 450), Bare)
+
+
 def test_what_is_said_wrongly():
     for more, text in [
         (dict(classes=None), "classes: must be said"), (dict(domain=(0, 1)), "domain: must be a dict"), (dict(rows=None), "rows: must be said"),
@@ -164,6 +176,14 @@ def test_what_is_said_wrongly():
         _cluster.partitions(3, 2, "so many workers the cluster has")
     with pytest.raises(ValueError, match="label: must be said"):
         _cluster.label(sottodp.spark.SottoClassifier())
+
+
+def test_batches_are_predicted_together(monkeypatch):
+    monkeypatch.setattr(sottodp.spark, "_AT_ONCE", 5)
+    frames = [pd.DataFrame({"a": range(first, last)}) for first, last in ((0, 2), (2, 4), (4, 9), (9, 9), (9, 10))]
+    found = list(sottodp.spark._together(iter(frames)))
+    assert [len(frame) for frame in found] == [9, 1] and [v for frame in found for v in frame["a"]] == list(range(10))
+    assert list(sottodp.spark._together(iter([]))) == []
 
 
 def test_sessions_are_checked():

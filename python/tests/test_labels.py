@@ -172,8 +172,11 @@ def test_clusters(library, label, way, schema):
     assert model.classes_.dtype == kind and model.classes_.tolist() == values and _cluster.value_type(model) == kind
     same(model, np.array(of(values), dtype=kind))
     decided, p = _cluster.predictions(model, X)
-    assert decided == model.predict(X).tolist() and p == model.predict_proba(X).tolist()
-    assert _cluster.predictions(model, X[:0]) == ([], [])
+    np.testing.assert_array_equal(decided, model.predict(X))
+    np.testing.assert_array_equal(p, model.predict_proba(X))
+    assert decided.dtype == model.predict(X).dtype
+    none, p = _cluster.predictions(model, X[:0])
+    assert none.shape == (0,) and none.dtype == decided.dtype and p.shape == (0, len(values))
 
 
 def test_numbered_labels():

@@ -24,12 +24,14 @@ type Cell struct {
 	Certified int // converged with a claim that is true
 	Loss, Steps, Hessians, Seconds,
 	Gradient, Curvature, NoiseRatio paper.Mean
+
+	runs []Run
 }
 
 func cellOf(runs []Run) Cell {
 	first := runs[0]
 	c := Cell{Table: first.Table, Of: first.Of, Rows: first.Rows, Bound: first.Bound, Setting: first.Setting,
-		Epsilon: first.Epsilon, Method: first.Method, Most: first.Most, Noise: first.Noise, Runs: len(runs)}
+		Epsilon: first.Epsilon, Method: first.Method, Most: first.Most, Noise: first.Noise, Runs: len(runs), runs: runs}
 	for _, r := range runs {
 		if r.Status == method.Converged {
 			c.Converged++
@@ -71,7 +73,7 @@ func jobs(size Size, tables []*problem) (list []job) {
 							runs = size.Certified
 						}
 						for k := range runs {
-							list = append(list, job{p, bound, s, e, m, k, size.Patience})
+							list = append(list, job{p, bound, s, e, m, k, size.patience(p, bound)})
 						}
 					}
 				}

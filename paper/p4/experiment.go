@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sottodp/sotto/data"
@@ -29,19 +30,36 @@ import (
 // A Size says how much of the experiment to run.
 type Size struct {
 	Name      string
-	Rows      int // of the synthetic table
-	Runs      int // of each cell
-	Beside    int // of each cell with the M of the loss, beside the paper's
-	Certified int // of each method in the cell by which certificates are judged
-	Patience  int // steps after which a run is broken off
+	Rows      int  // of the synthetic table
+	Runs      int  // of each cell
+	Beside    int  // of each cell with the M of the loss, beside the paper's
+	Certified int  // of each method in the cell by which certificates are judged
+	Patience  int  // steps after which a run is broken off
+	Whole     bool // runs of cells that the paper prints take all of T steps
 	Settings  []Setting
+}
+
+// BreaksOff says after how many steps runs are broken off.
+func (s Size) BreaksOff() string {
+	if s.Whole {
+		return fmt.Sprintf("after %d steps but on the real tables with M = 1, where runs have all of T", s.Patience)
+	}
+	return fmt.Sprintf("after %d steps", s.Patience)
+}
+
+// patience is Patience of a table's runs with a bound M; 0: none.
+func (s Size) patience(p *problem, bound string) int {
+	if s.Whole && bound == bounds[0] && slices.Contains(real, p.name) {
+		return 0
+	}
+	return s.Patience
 }
 
 // Full is the experiment of the paper, with its five runs of a cell. Small is for a minute: fewer rows, with ε·n as in
 // the paper, so that the noise is much the same.
 var (
-	Full  = Size{"full", paperRows, 5, 5, 20, 200, Settings}
-	Small = Size{"small", 20_000, 2, 1, 6, 100, Settings}
+	Full  = Size{"full", paperRows, 5, 5, 20, 200, true, Settings}
+	Small = Size{"small", 20_000, 2, 1, 6, 100, false, Settings}
 )
 
 // The constants of P4's experiments; δ, the norm of rows and where runs begin are not stated there.
@@ -270,7 +288,7 @@ type job struct {
 	epsilon float64
 	method  string
 	number  int
-	most    int // steps after which it is broken off
+	most    int // steps after which it is broken off; 0: none
 }
 
 // run does the job.
@@ -324,7 +342,7 @@ func (j job) run(ctx context.Context) (Run, error) {
 		}
 		w = paper.Plus(st.W, w0)
 		r.Status, r.Steps, r.Claim = st.Status, st.T, st.Claim
-		if st.Status == method.Running && st.T >= j.most {
+		if j.most > 0 && st.Status == method.Running && st.T >= j.most {
 			break
 		}
 	}

@@ -237,3 +237,62 @@ func TestGap(t *testing.T) {
 		}
 	}
 }
+
+// TestPaired: runs of a number begin at one point, so that methods are compared run by run.
+func TestPaired(t *testing.T) {
+	cell := func(losses ...float64) (c Cell) {
+		for i, v := range losses {
+			c.runs = append(c.runs, Run{Number: i, Loss: v})
+		}
+		return c
+	}
+	a, b := cell(1, 2, 3, 4), cell(1.1, 2.12, 3.1, 4.09) // far closer to each other than runs are
+	if !below(a, b, loss) || below(b, a, loss) || below(a, a, loss) || below(cell(1), cell(2), loss) {
+		t.Error("a difference of four pairs is not seen, or one is seen of one pair or none")
+	}
+}
+
+// TestPatience: the cells that the paper prints run all of T steps in the full experiment, and no others.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		size        Size
+		name, bound string
+		want        int
+	}{
+		{Full, ijcnn1, bounds[0], 0}, {Full, ijcnn1, bounds[1], 200}, {Full, ijcnn1 + tenth, bounds[0], 200},
+		{Full, shaped, bounds[0], 200}, {Small, sampled, bounds[0], 100},
+	} {
+		if got := c.size.patience(&problem{name: c.name}, c.bound); got != c.want {
+			t.Errorf("%s, %s, %s: %d steps, want %d", c.size.Name, c.name, c.bound, got, c.want)
+		}
+	}
+}
+
+// TestRowsDecide: where the table of the paper's size shows the opposite of a sample of its rows, a sentence on times is
+// not tested.
+func TestRowsDecide(t *testing.T) {
+	cells := func(ratio float64) (f found) {
+		for _, e := range epsilons {
+			for _, m := range []string{"OPT", "OPT-LS"} {
+				for _, table := range []string{sampled, shaped} {
+					c := Cell{Table: table, Bound: bounds[0], Setting: Settings[0], Epsilon: e, Method: m, Runs: 5, Converged: 5}
+					c.Seconds.Value = 1 + e/10
+					if m == "OPT-LS" {
+						if c.Seconds.Value = 2; table == shaped {
+							c.Seconds.Value *= ratio
+						}
+					}
+					f = append(f, c)
+				}
+			}
+		}
+		return f
+	}
+	for ratio, want := range map[float64]string{0.3: "not tested", 1: "fails"} {
+		var list paper.Claims
+		cells(ratio).improvements(&list, 0)
+		if c := list[0]; c.Name != "OPT-LS improves on OPT, time" || c.Verdict() != want {
+			t.Errorf("%v: %s, %s: %s%s", ratio, c.Name, c.Verdict(), c.Found, c.Why)
+		}
+	}
+}

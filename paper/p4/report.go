@@ -290,8 +290,8 @@ func (r *Report) ending() paper.Table {
 	methods := []string{"TR", "OPT", "OPT-LS", "2OPT", "2OPT-LS"} // those with batches have another noise
 	t := paper.Table{ID: "ending",
 		Title: "When runs end",
-		Note: fmt.Sprintf("Runs that end within %d steps, on the tables, with M = 1, by about how long the noise of a gradient is: √d·2σ/n. A run ends where gradient and noise together are shorter than ε_g. "+
-			"The paper marks cells with × of which a run does not end.", r.Size.Patience),
+		Note: fmt.Sprintf("Runs that end (others are broken off %s), on the tables, with M = 1, by about how long the noise of a gradient is: √d·2σ/n. A run ends where gradient and noise together are shorter than ε_g. "+
+			"The paper marks cells with × of which a run does not end.", r.Size.BreaksOff()),
 		Head: append([]string{"noise, in ε_g"}, methods...)}
 	for k, to := range bands {
 		from, name := 0.0, fmt.Sprintf("up to %v", to)

@@ -38,7 +38,8 @@ type wgcPass struct {
 }
 
 func newWGC(m model.Model, kind string) *wgc {
-	return &wgc{Staged: m.(model.Staged), linear: m.Outputs() == 1, power: kind == vcPower, least: kind == vcLeast}
+	return &wgc{Staged: m.(model.Staged), linear: m.Outputs() == 1, power: kind == vcPower || kind == vcBoth,
+		least: kind == vcLeast || kind == vcBoth}
 }
 
 // Eval makes the bound of the losses that the model computes.

@@ -61,6 +61,7 @@ const (
 	// Of the ladder, with P0's constants otherwise.
 	vcLeast = "VC, min(1, 2f) of Appendix D"
 	vcPower = "VC, norms by one step of power iteration"
+	vcBoth  = "VC, min(1, 2f) and one step of power iteration"
 )
 
 // compared are the clip norms of Figures 2 and 3 on MNIST; of other tables all of Figure 1 are.
@@ -223,7 +224,10 @@ func jobs(size Size, tasks []*task, small *task) (list []job, groups int, err er
 			}
 			add(t, Curve{Table: t.name, Model: name, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
 		}
-		add(t, Curve{Table: t.name, Model: network, Kind: vcPower, Clip: clip, Noise: sigma}, t.rates)
+		for _, kind := range []string{vcPower, vcBoth} {
+			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
+		}
+		add(small, Curve{Table: t.name, Model: network, Kind: vcBoth, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
 	}
 	return list, groups, nil
 }

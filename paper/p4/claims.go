@@ -195,7 +195,8 @@ type versus struct {
 	hess              float64
 	everyStep         int // cells in which DP-TR asks for a Hessian at least at every step
 
-	// of both: the logarithms of how many times as many steps, and so on, the other takes
+	// of both: the logarithms of how many times as many steps, and so on, the other takes; steps and time also of cells in which
+	// only those of one end, which the other's do not with all the steps that they take
 	ofSteps, ofTime, ofPer, ofLoss factors
 }
 
@@ -229,7 +230,7 @@ func (f factors) String() string {
 	case 1:
 		return fmt.Sprintf("by a factor of %.2f, of one cell", math.Exp(m))
 	}
-	return fmt.Sprintf("by a factor of %.2f (geometric mean; two standard errors: %.2f to %.2f)", math.Exp(m),
+	return fmt.Sprintf("by a factor of %.2f (geometric mean of %d cells; two standard errors: %.2f to %.2f)", math.Exp(m), len(f),
 		math.Exp(m-2*se), math.Exp(m+2*se))
 }
 
@@ -245,18 +246,9 @@ func (f found) beside(name, other, bound string, tables []string, keep func(Cell
 		if tr.Hessians.Value >= tr.Steps.Value {
 			v.everyStep++
 		}
-		switch {
-		case c.ended() && tr.ended():
-		case c.ended():
-			v.alone++
-			continue
-		case tr.ended():
-			v.behind++
-			continue
-		default:
+		if !c.ended() && !tr.ended() {
 			continue
 		}
-		v.both++
 		factor := func(to *factors, a, b float64) {
 			if a > 0 && b > 0 { // a run may end where it begins
 				*to = append(*to, math.Log(a/b))
@@ -264,6 +256,15 @@ func (f found) beside(name, other, bound string, tables []string, keep func(Cell
 		}
 		factor(&v.ofSteps, tr.Steps.Value, c.Steps.Value)
 		factor(&v.ofTime, tr.Seconds.Value, c.Seconds.Value)
+		switch {
+		case !tr.ended():
+			v.alone++
+			continue
+		case !c.ended():
+			v.behind++
+			continue
+		}
+		v.both++
 		factor(&v.ofLoss, tr.Loss.Value, c.Loss.Value)
 		if tr.Steps.Value > 0 && c.Steps.Value > 0 {
 			factor(&v.ofPer, tr.Seconds.Value/tr.Steps.Value, c.Seconds.Value/c.Steps.Value)

@@ -120,6 +120,23 @@ func TestFactors(t *testing.T) {
 	}
 }
 
+// TestEndless: runs that do not end count with the steps and the time that they take, where those of the other method end.
+func TestEndless(t *testing.T) {
+	cell := func(method string, converged int, seconds float64) Cell {
+		return Cell{Table: sampled, Bound: bounds[0], Setting: Settings[0], Epsilon: 1, Method: method, Runs: 5, Converged: converged,
+			Seconds: paper.Mean{Value: seconds}, Steps: paper.Mean{Value: 7}}
+	}
+	for _, c := range []struct {
+		one, other int
+		want       int
+	}{{5, 5, 1}, {5, 3, 1}, {0, 5, 1}, {4, 0, 0}} {
+		v := found{cell("OPT", c.one, 2), cell("TR", c.other, 6)}.beside("OPT", "TR", bounds[0], real, every)
+		if len(v.ofTime) != c.want || len(v.ofSteps) != c.want || len(v.ofLoss) != 0 || c.want == 1 && math.Abs(v.ofTime[0]-math.Log(3)) > 1e-9 {
+			t.Errorf("%d and %d of 5 end: %+v", c.one, c.other, v)
+		}
+	}
+}
+
 // TestMisprint: 4,999 rows are refuted where no cell ends that the paper prints as ending.
 func TestMisprint(t *testing.T) {
 	for _, converged := range []int{0, 5} {

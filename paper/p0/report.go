@@ -153,7 +153,8 @@ func (r *Report) unprinted(name string, clip float64, part string) []other {
 		{"pixels in [0, 1], rows a third as long", r.lossIn(pixels, name, vcOld, clip, part)},
 	}
 	if name == network {
-		list = append(list, other{"norms by one step of power iteration, which is not sound", r.loss(name, vcPower, clip, part)},
+		list = append(list,
+			other{"norms by one step of power iteration, which is not sound", r.loss(name, vcPower, clip, part)},
 			other{"min(1, 2f) and power iteration", r.loss(name, vcBoth, clip, part)},
 			other{"all three", r.lossIn(pixels, name, vcBoth, clip, part)})
 	}

@@ -247,7 +247,8 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 			if holds {
 				here = "holds"
 			}
-			all.NotTested(from, name+", "+t, says, fmt.Sprintf("%s Here the sentence %s: %s.", why, here, fmt.Sprintf(found+once, values...)))
+			all.NotTested(from, name+", "+t, says,
+				fmt.Sprintf("%s Here the sentence %s: %s.", why, here, fmt.Sprintf(found+once, values...)))
 			return
 		}
 		all.Add(from, name+", "+t, says, holds, found+once, values...)

@@ -195,8 +195,8 @@ type versus struct {
 	hess              float64
 	everyStep         int // cells in which DP-TR asks for a Hessian at least at every step
 
-	// of both: the logarithms of how many times as many steps, and so on, the other takes; steps and time also of cells in which
-	// only those of one end, which the other's do not with all the steps that they take
+	// of both: the logarithms of how many times as many steps, and so on, the other takes; steps and time also of cells
+	// in which only those of one end, with the steps that the other's take
 	ofSteps, ofTime, ofPer, ofLoss factors
 }
 

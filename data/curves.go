@@ -205,13 +205,40 @@ func (c *Curves) features(dst []float64, x []float32) []float64 {
 	return append(dst, 1)
 }
 
-// expand sets row, which is 0, to the features of a stored row, multiplied by f and rounded toward zero to multiples of
-// the unit. They are those of features.
-func (c *Curves) expand(row, x []float32, f float64) {
-	inv, unit := inverse(float64(x[c.lines-1])), c.rule.unit
-	for _, b := range c.bumps {
-		b.cuts.Cut(row, x[b.from:][:b.n], inv, f, unit)
+// expand sets rows from … end−1 of a block, which are 0 in x, to their features, multiplied by the rows' factors and
+// rounded toward zero to multiples of the unit. They are those of features. A dropped row has a factor of 0.
+func (c *Curves) expand(x []float32, b *Block, from, end int) {
+	for ; from < end; from += expandRows {
+		n := min(end-from, expandRows)
+		c.expandSome(x[:n*c.dim], b.Lines[from*c.lines:(from+n)*c.lines], b.Factors[from:from+n])
+		x = x[n*c.dim:]
 	}
+}
+
+// expandRows is how many rows at most are made at a time.
+const expandRows = 64
+
+func (c *Curves) expandSome(rows, lines []float32, factors []float64) {
+	var room [expandRows]float64 // 1 over what the row rule made of each row's intercept
+	inv, unit := room[:len(factors)], c.rule.unit
+	for i, f := range factors {
+		if f > 0 {
+			inv[i] = inverse(float64(lines[(i+1)*c.lines-1]))
+		}
+	}
+	for _, b := range c.bumps {
+		b.cuts.Cut(rows, c.dim, lines[b.from:], c.lines, inv, factors, unit)
+	}
+	for i, f := range factors {
+		if f > 0 {
+			c.expandRest(rows[i*c.dim:][:c.dim], lines[i*c.lines:][:c.lines], inv[i], f)
+		}
+	}
+}
+
+// expandRest makes the features that no bumps follow from.
+func (c *Curves) expandRest(row, x []float32, inv, f float64) {
+	unit := c.rule.unit
 	for _, k := range c.bare {
 		v := within(x[k.from], inv)
 		if row[k.at] = kern.Snap(v, f, unit); isAbsent(x[k.from]) {
@@ -299,9 +326,7 @@ func (w *widener) block(b *Block, wide bool, memory *Arena) *Block {
 	}
 	if wide {
 		k.X = memory.Floats(b.N * k.Dim)
-		for i := range b.N {
-			k.widen(k.X[i*k.Dim:][:k.Dim], i)
-		}
+		k.Curves.expand(k.X, &k, 0, b.N)
 	}
 	return &k
 }
@@ -311,13 +336,6 @@ func (b *Block) Narrow() bool { return b.Curves != nil && len(b.X) == 0 }
 
 // stored is row i as it is stored.
 func (b *Block) stored(i int) []float32 { return b.Lines[i*b.Curves.lines:][:b.Curves.lines] }
-
-// widen sets x, which is 0, to row i with its curves. A dropped row has a factor of 0.
-func (b *Block) widen(x []float32, i int) {
-	if f := b.Factors[i]; f > 0 {
-		b.Curves.expand(x, b.stored(i), f)
-	}
-}
 
 // appendStored appends the text of row i: curves follow from the rest.
 func (b *Block) appendStored(dst []byte, i int) []byte {
@@ -343,7 +361,9 @@ func (r narrowRows) appendText(dst []byte, i int) []byte { return r.appendStored
 
 func (r narrowRows) size() int { return 4 * r.Curves.lines }
 
-func (r narrowRows) fill(x []float32, i int) { r.widen(x, i) }
+func (r narrowRows) fill(x []float32, i int) { r.fillAll(x, i, i+1) }
+
+func (r narrowRows) fillAll(x []float32, from, end int) { r.Curves.expand(x, r.Block, from, end) }
 
 func (r narrowRows) memory(i int) [2][]byte {
 	return [2][]byte{asBytes(r.stored(i)), asBytes(r.Factors[i : i+1])}

@@ -14,6 +14,8 @@ type form interface {
 
 	// fill sets x, which is 0, to row i with its zeros.
 	fill(x []float32, i int)
+	// fillAll is fill of rows from … end−1, one after the other.
+	fillAll(x []float32, from, end int)
 	// run is rows from … end−1 as float32 with their zeros, one after the other, where they are in memory so; nil
 	// otherwise.
 	run(from, end int) []float32
@@ -106,6 +108,14 @@ func (b base) prefetch(i int) {
 	}
 }
 
+func (b base) fillAll(x []float32, from, end int) {
+	f := b.form()
+	for i := from; i < end; i++ {
+		f.fill(x[:b.Dim], i)
+		x = x[b.Dim:]
+	}
+}
+
 func (b base) erase(i int) {
 	for _, m := range b.form().memory(i) {
 		clear(m)
@@ -175,10 +185,7 @@ func (b *Block) Numbers(to *Block, from, end int) {
 // floats is Numbers in the memory x.
 func (b *Block) floats(to *Block, x []float32, from, end int) {
 	clear(x)
-	f := b.form()
-	for i := range end - from {
-		f.fill(x[i*b.Dim:(i+1)*b.Dim], from+i)
-	}
+	b.form().fillAll(x, from, end)
 	*to = Block{N: end - from, Dim: b.Dim, X: x, Norm: b.Norm[from:end]}
 	if b.Y != nil {
 		to.Y = b.Y[from:end]

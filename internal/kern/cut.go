@@ -26,16 +26,28 @@ func NewCuts(at, bumps []int) *Cuts {
 	return c
 }
 
-// Cut puts the lines x of a stored row and their bumps into row, which is 0 there. A number x_i·inv counts as within
-// ±1; each number is multiplied by f, of magnitude up to 2³⁰, and rounded toward zero to a whole number of units.
-// A line of −0 has no bumps.
-func (c *Cuts) Cut(row, x []float32, inv, f, unit float64) {
-	if len(row) < c.dim || len(x) != len(c.at) {
-		panic("kern: lines that are not those of the cuts, or a row that is too short")
-	}
-	if c.fast(row, x, inv, f, unit) {
+// Cut puts the lines of stored rows and their bumps into as many rows of dim numbers, which are 0 there. The lines of
+// stored row i begin at x[i·stride]. Each number v of them counts as v·inv[i] within ±1, is multiplied by f[i], and is
+// rounded toward zero to a whole number of units, which is of magnitude up to 2³⁰. A line of −0 has no bumps.
+func (c *Cuts) Cut(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64) {
+	n := len(c.at)
+	if len(f) == 0 || n == 0 {
 		return
 	}
+	if dim < c.dim || stride < 0 || len(inv) != len(f) {
+		panic("kern: rows that are too short for the cuts")
+	}
+	need(rows, dim, nil, len(f), dim)
+	need(x, stride, nil, len(f), n)
+	if c.fast(rows, dim, x, stride, inv, f, unit) {
+		return
+	}
+	for i, f := range f {
+		c.cut(rows[i*dim:(i+1)*dim], x[i*stride:i*stride+n], inv[i], f, unit)
+	}
+}
+
+func (c *Cuts) cut(row, x []float32, inv, f, unit float64) {
 	for i, v := range x {
 		at := c.at[i]
 		line := max(-1, min(1, float64(v)*inv)) + 0

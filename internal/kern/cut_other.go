@@ -2,4 +2,4 @@
 
 package kern
 
-func (c *Cuts) fast([]float32, []float32, float64, float64, float64) bool { return false }
+func (c *Cuts) fast([]float32, int, []float32, int, []float64, []float64, float64) bool { return false }

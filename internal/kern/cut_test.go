@@ -19,29 +19,38 @@ func TestCut(t *testing.T) {
 		}
 		c := NewCuts(at, bumps)
 		for range 60 {
-			one := math.Exp2(-8 * r.Float64())
+			rows, stride, gap := 1+r.IntN(4), n+r.IntN(3), r.IntN(3)
+			inv, f := make([]float64, rows), make([]float64, rows)
 			unit := math.Exp2(float64(r.IntN(9) - 24))
-			f := one * (0.5 + r.Float64()/2) / unit
-			x := make([]float32, n)
-			for i := range x {
-				switch x[i] = float32(one * (2.2*r.Float64() - 1.1)); r.IntN(5) {
-				case 0: // centers of bumps
-					x[i] = float32(one * (2*float64(r.IntN(bumps[i]))/float64(bumps[i]-1) - 1))
-				case 1:
-					x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(one), -float32(one), 1e-40}[r.IntN(5)]
+			x := make([]float32, rows*stride+n)
+			for row := range rows {
+				one := math.Exp2(-8 * r.Float64())
+				inv[row], f[row] = 1/one, one*(0.5+r.Float64()/2)/unit
+				if r.IntN(9) == 0 {
+					inv[row], f[row] = 0, 0 // a row of zeros
+				}
+				for i := range n {
+					v := &x[row*stride+i]
+					switch *v = float32(one * (2.2*r.Float64() - 1.1)); r.IntN(5) {
+					case 0: // centers of bumps
+						*v = float32(one * (2*float64(r.IntN(bumps[i]))/float64(bumps[i]-1) - 1))
+					case 1:
+						*v = []float32{0, float32(math.Copysign(0, -1)), float32(one), -float32(one), 1e-40}[r.IntN(5)]
+					}
 				}
 			}
-			twins(t, "Cut", make([]float64, dim), func(dst []float64) {
-				row := make([]float32, dim+8)
-				for i := range row[dim:] {
-					row[dim+i] = 7
+			size := rows*(dim+gap) + dim
+			twins(t, "Cut", make([]float64, size), func(dst []float64) {
+				all := make([]float32, size+8)
+				for i := range all[size:] {
+					all[size+i] = 7
 				}
-				c.Cut(row[:dim:dim], x, 1/one, f, unit)
-				for j, v := range row {
-					if j < dim {
+				c.Cut(all[:size:size], dim+gap, x, stride, inv, f, unit)
+				for j, v := range all {
+					if j < size {
 						dst[j] = float64(v)
 					} else if v != 7 {
-						t.Fatal("a number behind the row was written")
+						t.Fatal("a number behind the rows was written")
 					}
 					if v == 0 && math.Signbit(float64(v)) {
 						t.Fatal("a number is −0")
@@ -58,7 +67,7 @@ func TestCut(t *testing.T) {
 		}
 		under(t, func() {
 			if use != plain {
-				c.Cut(make([]float32, c.dim), x, 3, 1<<20, 0x1p-20)
+				c.Cut(make([]float32, c.dim), c.dim, x, n, []float64{3}, []float64{1 << 20}, 0x1p-20)
 			}
 		})
 	}

@@ -37,6 +37,31 @@ func row[T float](x []T, stride int, rows []int32, i, n int) []T {
 	return x[i*stride : i*stride+n]
 }
 
+// need panics unless each listed row of n values lies in x; without a list, m rows.
+func need[T float](x []T, stride int, rows []int32, m, n int) {
+	if m == 0 {
+		return
+	}
+	if stride < 0 || len(x) < n {
+		panic("kern: a row reaches beyond the matrix")
+	}
+	last := math.MaxInt32 // number of the last row that fits
+	if stride > 0 {
+		last = (len(x) - n) / stride
+	}
+	if rows == nil {
+		if m-1 > last {
+			panic("kern: a row reaches beyond the matrix")
+		}
+		return
+	}
+	for _, r := range rows[:m] {
+		if uint(r) > uint(last) {
+			panic("kern: a row reaches beyond the matrix")
+		}
+	}
+}
+
 // span is the range in col and val of the i-th listed sparse row.
 func span(start, rows []int32, i int) (from, to int) {
 	if rows != nil {

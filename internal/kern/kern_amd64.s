@@ -9660,6 +9660,140 @@ pair:
 	VZEROUPPER
 	RET
 
+// func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV
+TEXT ·cutAVX512(SB), NOSPLIT, $192-92
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         at+56(FP), DX
+	MOVQ         half+64(FP), BX
+	MOVQ         last+72(FP), SI
+	MOVQ         n+80(FP), DI
+	VBROADCASTSD word_3ff0000000000000<>+0(SB), Z2
+	VBROADCASTSD word_bff0000000000000<>+0(SB), Z3
+	VBROADCASTSS unit+88(FP), Y4
+	VPBROADCASTD word_0000000080000000<>+0(SB), Y5
+	LEAQ         63(SP), R8
+	ANDQ         $-64, R8
+	XORQ         R9, R9
+
+row:
+	MOVQ         invs+32(FP), R10
+	VBROADCASTSD (R10)(R9*8), Z0
+	MOVQ         fs+40(FP), R10
+	VBROADCASTSD (R10)(R9*8), Z1
+	XORQ         R10, R10
+
+loop:
+	VMOVUPS    (CX)(R10*4), Y6
+	VCVTPS2PD  Y6, Z7
+	VPCMPD     $0x04, Y5, Y6, K1
+	VMULPD     Z0, Z7, Z7
+	VMINPD     Z2, Z7, Z7
+	VMAXPD     Z3, Z7, Z7
+	VADDPD     Z2, Z7, Z6
+	VMULPD     (BX)(R10*8), Z6, Z6
+	VMULPD     Z1, Z7, Z7
+	VCVTTPD2DQ Z7, Y7
+	VCVTDQ2PS  Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMOVUPS    Y7, (R8)
+	VCVTTPD2DQ Z6, Y8
+	VPMINSD    (SI)(R10*4), Y8, Y8
+	VCVTDQ2PD  Y8, Z7
+	VPADDD     (DX)(R10*4), Y8, Y8
+	VMOVUPS    Y8, 32(R8)
+	VSUBPD     Z7, Z6, Z6
+	VSUBPD     Z6, Z2, Z6
+	VSUBPD     Z6, Z2, Z7
+	VMULPD     Z1, Z6, Z6
+	VCVTTPD2DQ Z6, Y6
+	VCVTDQ2PS  Y6, Y6
+	VMULPS     Y4, Y6, Y6
+	VMULPD     Z1, Z7, Z7
+	VCVTTPD2DQ Z7, Y7
+	VCVTDQ2PS  Y7, Y7
+	VMULPS     Y4, Y7, Y7
+	VMOVAPS.Z  Y6, K1, Y6
+	VMOVAPS.Z  Y7, K1, Y7
+	VUNPCKLPS  Y7, Y6, Y8
+	VUNPCKHPS  Y7, Y6, Y6
+	VMOVUPS    Y8, 64(R8)
+	VMOVUPS    Y6, 96(R8)
+	MOVLQSX    (DX)(R10*4), R11
+	MOVL       (R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    4(DX)(R10*4), R11
+	MOVL       4(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    8(DX)(R10*4), R11
+	MOVL       8(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    12(DX)(R10*4), R11
+	MOVL       12(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    16(DX)(R10*4), R11
+	MOVL       16(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    20(DX)(R10*4), R11
+	MOVL       20(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    24(DX)(R10*4), R11
+	MOVL       24(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVLQSX    28(DX)(R10*4), R11
+	MOVL       28(R8), R12
+	MOVL       R12, (AX)(R11*4)
+	MOVL       32(R8), R11
+	MOVQ       64(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       36(R8), R11
+	MOVQ       72(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       40(R8), R11
+	MOVQ       96(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       44(R8), R11
+	MOVQ       104(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       48(R8), R11
+	MOVQ       80(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       52(R8), R11
+	MOVQ       88(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       56(R8), R11
+	MOVQ       112(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	MOVL       60(R8), R11
+	MOVQ       120(R8), R12
+	MOVQ       R12, 4(AX)(R11*4)
+	ADDQ       $0x08, R10
+	CMPQ       R10, DI
+	JE         end
+	LEAQ       -8(DI), R11
+	CMPQ       R10, R11
+	CMOVQGT    R11, R10
+	JMP        loop
+
+end:
+	MOVQ dim+8(FP), R10
+	LEAQ (AX)(R10*4), AX
+	MOVQ stride+24(FP), R10
+	LEAQ (CX)(R10*4), CX
+	INCQ R9
+	MOVQ rows+48(FP), R10
+	CMPQ R9, R10
+	JL   row
+	VZEROUPPER
+	RET
+
+DATA word_bff0000000000000<>+0(SB)/8, $0xbff0000000000000
+GLOBL word_bff0000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_0000000080000000<>+0(SB)/8, $0x0000000080000000
+GLOBL word_0000000080000000<>(SB), RODATA|NOPTR, $8
+
 // func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dotF32AVX2(SB), NOSPLIT, $0-56
@@ -14669,6 +14803,111 @@ pair:
 	VZEROUPPER
 	RET
 
+// func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+// Requires: AVX, CMOV
+TEXT ·cutAVX2(SB), NOSPLIT, $128-92
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         at+56(FP), DX
+	MOVQ         half+64(FP), BX
+	MOVQ         last+72(FP), SI
+	MOVQ         n+80(FP), DI
+	VBROADCASTSD word_3ff0000000000000<>+0(SB), Y2
+	VBROADCASTSD word_bff0000000000000<>+0(SB), Y3
+	VBROADCASTSS unit+88(FP), X4
+	VPCMPEQD     X5, X5, X5
+	VPSLLD       $0x1f, X5, X5
+	LEAQ         63(SP), R8
+	ANDQ         $-64, R8
+	XORQ         R9, R9
+
+row:
+	MOVQ         invs+32(FP), R10
+	VBROADCASTSD (R10)(R9*8), Y0
+	MOVQ         fs+40(FP), R10
+	VBROADCASTSD (R10)(R9*8), Y1
+	XORQ         R10, R10
+
+loop:
+	VMOVUPS     (CX)(R10*4), X6
+	VCVTPS2PD   X6, Y7
+	VPCMPEQD    X5, X6, X6
+	VMULPD      Y0, Y7, Y7
+	VMINPD      Y2, Y7, Y7
+	VMAXPD      Y3, Y7, Y7
+	VADDPD      Y2, Y7, Y8
+	VMULPD      (BX)(R10*8), Y8, Y8
+	VMULPD      Y1, Y7, Y7
+	VCVTTPD2DQY Y7, X7
+	VCVTDQ2PS   X7, X7
+	VMULPS      X4, X7, X7
+	VMOVUPS     X7, (R8)
+	VCVTTPD2DQY Y8, X9
+	VPMINSD     (SI)(R10*4), X9, X9
+	VCVTDQ2PD   X9, Y7
+	VPADDD      (DX)(R10*4), X9, X9
+	VMOVUPS     X9, 16(R8)
+	VSUBPD      Y7, Y8, Y7
+	VSUBPD      Y7, Y2, Y7
+	VSUBPD      Y7, Y2, Y8
+	VMULPD      Y1, Y7, Y7
+	VCVTTPD2DQY Y7, X7
+	VCVTDQ2PS   X7, X7
+	VMULPS      X4, X7, X7
+	VMULPD      Y1, Y8, Y8
+	VCVTTPD2DQY Y8, X8
+	VCVTDQ2PS   X8, X8
+	VMULPS      X4, X8, X8
+	VPANDN      X7, X6, X7
+	VPANDN      X8, X6, X8
+	VUNPCKLPS   X8, X7, X6
+	VUNPCKHPS   X8, X7, X7
+	VMOVUPS     X6, 32(R8)
+	VMOVUPS     X7, 48(R8)
+	MOVLQSX     (DX)(R10*4), R11
+	MOVL        (R8), R12
+	MOVL        R12, (AX)(R11*4)
+	MOVLQSX     4(DX)(R10*4), R11
+	MOVL        4(R8), R12
+	MOVL        R12, (AX)(R11*4)
+	MOVLQSX     8(DX)(R10*4), R11
+	MOVL        8(R8), R12
+	MOVL        R12, (AX)(R11*4)
+	MOVLQSX     12(DX)(R10*4), R11
+	MOVL        12(R8), R12
+	MOVL        R12, (AX)(R11*4)
+	MOVL        16(R8), R11
+	MOVQ        32(R8), R12
+	MOVQ        R12, 4(AX)(R11*4)
+	MOVL        20(R8), R11
+	MOVQ        40(R8), R12
+	MOVQ        R12, 4(AX)(R11*4)
+	MOVL        24(R8), R11
+	MOVQ        48(R8), R12
+	MOVQ        R12, 4(AX)(R11*4)
+	MOVL        28(R8), R11
+	MOVQ        56(R8), R12
+	MOVQ        R12, 4(AX)(R11*4)
+	ADDQ        $0x04, R10
+	CMPQ        R10, DI
+	JE          end
+	LEAQ        -4(DI), R11
+	CMPQ        R10, R11
+	CMOVQGT     R11, R10
+	JMP         loop
+
+end:
+	MOVQ dim+8(FP), R10
+	LEAQ (AX)(R10*4), AX
+	MOVQ stride+24(FP), R10
+	LEAQ (CX)(R10*4), CX
+	INCQ R9
+	MOVQ rows+48(FP), R10
+	CMPQ R9, R10
+	JL   row
+	VZEROUPPER
+	RET
+
 // func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 // Requires: AVX, FMA3
 TEXT ·dotSparseFMA(SB), NOSPLIT, $0-56
@@ -17096,9 +17335,6 @@ GLOBL doubles3<>(SB), RODATA|NOPTR, $128
 DATA word_4300000000000000<>+0(SB)/8, $0x4300000000000000
 GLOBL word_4300000000000000<>(SB), RODATA|NOPTR, $8
 
-DATA word_bff0000000000000<>+0(SB)/8, $0xbff0000000000000
-GLOBL word_bff0000000000000<>(SB), RODATA|NOPTR, $8
-
 DATA word_4050000000000000<>+0(SB)/8, $0x4050000000000000
 GLOBL word_4050000000000000<>(SB), RODATA|NOPTR, $8
 
@@ -17683,86 +17919,3 @@ GLOBL word_0000000079622d32<>(SB), RODATA|NOPTR, $8
 
 DATA word_000000006b206574<>+0(SB)/8, $0x000000006b206574
 GLOBL word_000000006b206574<>(SB), RODATA|NOPTR, $8
-
-// func cutAVX2(dst *float32, x *float32, at *int32, half *float64, last *int32, groups int, inv float64, f float64, unit float64)
-// Requires: AVX
-TEXT ·cutAVX2(SB), NOSPLIT, $0-72
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         at+16(FP), DX
-	MOVQ         half+24(FP), BX
-	MOVQ         last+32(FP), SI
-	MOVQ         groups+40(FP), DI
-	VBROADCASTSD inv+48(FP), Y0
-	VBROADCASTSD f+56(FP), Y1
-	VBROADCASTSD unit+64(FP), Y2
-	VBROADCASTSD word_3ff0000000000000<>+0(SB), Y3
-	VBROADCASTSD word_bff0000000000000<>+0(SB), Y4
-	VXORPD       Y5, Y5, Y5
-	VPCMPEQD     X7, X7, X7
-	VPSLLD       $0x1f, X7, X6
-	VPSRLD       $0x1f, X7, X7
-
-loop:
-	VMOVUPS     (CX), X8
-	VCVTPS2PD   X8, Y9
-	VPCMPEQD    X6, X8, X8
-	VMULPD      Y0, Y9, Y9
-	VMINPD      Y3, Y9, Y9
-	VMAXPD      Y4, Y9, Y9
-	VADDPD      Y5, Y9, Y9
-	VADDPD      Y3, Y9, Y10
-	VMULPD      (BX), Y10, Y10
-	VMULPD      Y1, Y9, Y9
-	VCVTTPD2DQY Y9, X11
-	VCVTDQ2PD   X11, Y9
-	VMULPD      Y2, Y9, Y9
-	VCVTPD2PSY  Y9, X11
-	VCVTTPD2DQY Y10, X12
-	VPMINSD     (SI), X12, X12
-	VCVTDQ2PD   X12, Y9
-	VSUBPD      Y9, Y10, Y13
-	VSUBPD      Y13, Y3, Y13
-	VADDPD      Y3, Y9, Y9
-	VSUBPD      Y10, Y9, Y9
-	VSUBPD      Y9, Y3, Y9
-	VMULPD      Y1, Y13, Y13
-	VCVTTPD2DQY Y13, X10
-	VCVTDQ2PD   X10, Y13
-	VMULPD      Y2, Y13, Y13
-	VCVTPD2PSY  Y13, X10
-	VMULPD      Y1, Y9, Y9
-	VCVTTPD2DQY Y9, X9
-	VCVTDQ2PD   X9, Y9
-	VMULPD      Y2, Y9, Y9
-	VCVTPD2PSY  Y9, X9
-	VPANDN      X10, X8, X10
-	VPANDN      X9, X8, X9
-	VPADDD      (DX), X12, X12
-	VPADDD      X7, X12, X12
-	VUNPCKLPS   X9, X10, X8
-	VUNPCKHPS   X9, X10, X9
-	MOVLQSX     (DX), R8
-	VEXTRACTPS  $0x00, X11, (AX)(R8*4)
-	MOVLQSX     4(DX), R8
-	VEXTRACTPS  $0x01, X11, (AX)(R8*4)
-	MOVLQSX     8(DX), R8
-	VEXTRACTPS  $0x02, X11, (AX)(R8*4)
-	MOVLQSX     12(DX), R8
-	VEXTRACTPS  $0x03, X11, (AX)(R8*4)
-	VPEXTRD     $0x00, X12, R8
-	VMOVLPS     X8, (AX)(R8*4)
-	VPEXTRD     $0x01, X12, R8
-	VMOVHPS     X8, (AX)(R8*4)
-	VPEXTRD     $0x02, X12, R8
-	VMOVLPS     X9, (AX)(R8*4)
-	VPEXTRD     $0x03, X12, R8
-	VMOVHPS     X9, (AX)(R8*4)
-	ADDQ        $0x10, CX
-	ADDQ        $0x10, DX
-	ADDQ        $0x20, BX
-	ADDQ        $0x10, SI
-	DECQ        DI
-	JNZ         loop
-	VZEROUPPER
-	RET

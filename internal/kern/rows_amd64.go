@@ -1,37 +1,9 @@
 package kern
 
-import (
-	"math"
-	"unsafe"
-)
+import "unsafe"
 
 // The functions here run the kernels in force and report true, or report false where
 // there are none. They check what the kernels read and write.
-
-// need panics unless each listed row of n values lies in x; without a list, m rows.
-func need[T float](x []T, stride int, rows []int32, m, n int) {
-	if m == 0 {
-		return
-	}
-	if stride < 0 || len(x) < n {
-		panic("kern: a row reaches beyond the matrix")
-	}
-	last := math.MaxInt32 // number of the last row that fits
-	if stride > 0 {
-		last = (len(x) - n) / stride
-	}
-	if rows == nil {
-		if m-1 > last {
-			panic("kern: a row reaches beyond the matrix")
-		}
-		return
-	}
-	for _, r := range rows[:m] {
-		if uint(r) > uint(last) {
-			panic("kern: a row reaches beyond the matrix")
-		}
-	}
-}
 
 // lastFour is the last one to three of m rows, filled up to four with the last one.
 func lastFour(rows []int32, m int) (r [4]int32) {

@@ -158,6 +158,9 @@ func shortAddAVX512x5(dst *float64, d int, a *int16, x *int16, stride int, pairs
 func shortAddAVX512x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
 
 //go:noescape
+func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+
+//go:noescape
 func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 
 //go:noescape
@@ -269,6 +272,9 @@ func shortDotAVX2x1(z *float64, step int, x *int16, stride int, groups int, w *i
 func shortAddAVX2x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
 
 //go:noescape
+func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+
+//go:noescape
 func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
 
 //go:noescape
@@ -360,6 +366,3 @@ func laplaceRoundAVX512(dst *int64, words *uint64, groups int, half float64, sla
 
 //go:noescape
 func chacha8AVX512(out *[128]uint64, key *[4]uint64)
-
-//go:noescape
-func cutAVX2(dst *float32, x *float32, at *int32, half *float64, last *int32, groups int, inv float64, f float64, unit float64)

@@ -53,6 +53,7 @@ func main() {
 		yardsticks(m)
 		bytes(m)
 		shorts(m)
+		cut(m)
 	}
 	sparse()
 	lines(false)
@@ -83,7 +84,6 @@ func main() {
 	squares(true)
 	random()
 	chacha8()
-	cut()
 	Generate()
 }
 

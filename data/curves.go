@@ -28,6 +28,8 @@ type Curves struct {
 	pairs      []curvedPair
 	bumps      []bumpRun // of columns, those with bumps
 	bare       []curve   // the others
+	rest       []span    // features of a row with curves that are no lines and bumps of those runs
+	places     []place   // of all features of such a row, ascending
 }
 
 // A bumpRun is n columns with bumps whose lines are one behind the other from a stored row.
@@ -36,11 +38,17 @@ type bumpRun struct {
 	cuts    *kern.Cuts
 }
 
+// A place is where a line of a run has its features, or, with a run of −1, so many others.
+type place struct {
+	run, line int
+	rest      span
+}
+
 // A curve is a numeric column: its line is from a stored row, and in the row with curves at a feature that so many
 // bumps, or waves, follow.
 type curve struct{ from, at, hats, waves int }
 
-// A span is n features from a stored row, and where they are in the row with curves.
+// A span is n features from a stored row, and where they are in the row with curves, or of such a row.
 type span struct{ from, to, n int }
 
 // A curvedPair is a pair of lines in a stored row, with the position of its first product.
@@ -79,7 +87,7 @@ func curvesOf(s, lines *schema.Schema) *Curves {
 	return c
 }
 
-// setBumps sets bumps and bare from columns.
+// setBumps sets bumps, bare and rest from columns.
 func (c *Curves) setBumps() {
 	var run bumpRun
 	var at, hats []int
@@ -89,6 +97,13 @@ func (c *Curves) setBumps() {
 			c.bumps = append(c.bumps, run)
 		}
 		run, at, hats = bumpRun{}, nil, nil
+	}
+	next := 0 // feature after those of the columns before
+	rest := func(at int) {
+		if at > next {
+			c.rest = append(c.rest, span{from: next, n: at - next})
+			c.places = append(c.places, place{run: -1, rest: c.rest[len(c.rest)-1]})
+		}
 	}
 	for _, k := range c.columns {
 		if k.hats == 0 {
@@ -101,10 +116,14 @@ func (c *Curves) setBumps() {
 		if run.n == 0 {
 			run.from = k.from
 		}
+		rest(k.at)
+		c.places = append(c.places, place{run: len(c.bumps), line: run.n})
 		run.n++
 		at, hats = append(at, k.at), append(hats, k.hats)
+		next = k.at + 1 + k.hats
 	}
 	end()
+	rest(c.dim)
 }
 
 // snapped is the schema by which the table at path is read, and how rows of s follow from those: by no curves if s does
@@ -205,33 +224,63 @@ func (c *Curves) features(dst []float64, x []float32) []float64 {
 	return append(dst, 1)
 }
 
+// expandRows is how many rows are made at a time where they are kept.
+const expandRows = 64
+
 // expand sets rows from … end−1 of a block, which are 0 in x, to their features, multiplied by the rows' factors and
 // rounded toward zero to multiples of the unit. They are those of features. A dropped row has a factor of 0.
 func (c *Curves) expand(x []float32, b *Block, from, end int) {
+	tile := c.newTile(min(expandRows, end-from))
 	for ; from < end; from += expandRows {
 		n := min(end-from, expandRows)
-		c.expandSome(x[:n*c.dim], b.Lines[from*c.lines:(from+n)*c.lines], b.Factors[from:from+n])
+		tile.expand(x[:n*c.dim], b, from, from+n)
 		x = x[n*c.dim:]
+		for i, r := range c.bumps {
+			r.cuts.Reset(tile.cuts[i])
+		}
 	}
 }
 
-// expandRows is how many rows at most are made at a time.
-const expandRows = 64
+// A curveTile is memory of rows that are made at a time.
+type curveTile struct {
+	*Curves
+	cuts []*kern.CutTile // of each run of bumps
+	inv  []float64       // 1 over what the row rule made of each row's intercept
 
-func (c *Curves) expandSome(rows, lines []float32, factors []float64) {
-	var room [expandRows]float64 // 1 over what the row rule made of each row's intercept
-	inv, unit := room[:len(factors)], c.rule.unit
+	col []int32 // of a row without most of its zeros
+	val []float32
+}
+
+func (c *Curves) newTile(rows int) *curveTile {
+	t := &curveTile{Curves: c, inv: make([]float64, rows)}
+	for _, r := range c.bumps {
+		t.cuts = append(t.cuts, r.cuts.Tile(rows))
+	}
+	return t
+}
+
+// expand is Curves.expand of rows that are 0, or that an earlier call made with t.
+func (t *curveTile) expand(x []float32, b *Block, from, end int) {
+	c := t.Curves
+	lines, factors := b.Lines[from*c.lines:end*c.lines], b.Factors[from:end]
+	inv := t.inv[:len(factors)]
 	for i, f := range factors {
-		if f > 0 {
+		if inv[i] = 0; f > 0 {
 			inv[i] = inverse(float64(lines[(i+1)*c.lines-1]))
 		}
 	}
-	for _, b := range c.bumps {
-		b.cuts.Cut(rows, c.dim, lines[b.from:], c.lines, inv, factors, unit)
+	for i, r := range c.bumps {
+		r.cuts.Cut(x, c.dim, lines[r.from:], c.lines, inv, factors, c.rule.unit, t.cuts[i])
 	}
 	for i, f := range factors {
+		row := x[i*c.dim:][:c.dim]
+		for _, s := range c.rest {
+			if row[s.from] = 0; s.n > 1 {
+				clear(row[s.from+1:][:s.n-1])
+			}
+		}
 		if f > 0 {
-			c.expandRest(rows[i*c.dim:][:c.dim], lines[i*c.lines:][:c.lines], inv[i], f)
+			c.expandRest(row, lines[i*c.lines:][:c.lines], inv[i], f)
 		}
 	}
 }
@@ -417,13 +466,68 @@ func Narrows(s *schema.Schema) bool {
 
 // A Widener makes rows of narrow blocks as wide ones have them, bit for bit. It is one goroutine's memory, which it
 // keeps for the next rows.
-type Widener struct{ rows Block }
+type Widener struct {
+	rows Block
+	x    []float32 // the rows, of which some are those of an earlier call
+}
 
 // View is the rows of a block from one on up to another, with their curves. It is valid until the next call.
 func (w *Widener) View(b *Block, from, end int) View {
 	if !b.Narrow() {
 		return View{Block: b, From: from, To: end}
 	}
-	b.Numbers(&w.rows, from, end)
-	return View{Block: &w.rows, To: end - from}
+	n, t := end-from, w.rows.tile
+	if t == nil || t.Curves != b.Curves || len(t.inv) < n {
+		t = b.Curves.newTile(n)
+		w.x = make([]float32, n*b.Dim)
+	}
+	x := w.x[:n*b.Dim]
+	kern.Prefetch(b.Lines[end*b.Curves.lines : min(b.N, end+n)*b.Curves.lines]) // most often the next call's
+	t.expand(x, b, from, end)
+	b.part(&w.rows, x, from, end)
+	w.rows.tile = t
+	return View{Block: &w.rows, To: n}
+}
+
+// cutRows are wide rows of a Widener, which has their lines and bumps without the zeros between them, too.
+type cutRows struct{ denseRows }
+
+// values leaves out those zeros. They are valid until the next call.
+func (r cutRows) values(i int, _ *[]float32) (col []int32, val []float32) {
+	t := r.tile
+	col, val = t.col[:0], t.val[:0]
+	for _, p := range t.places {
+		if p.run >= 0 {
+			at, first, x := t.cuts[p.run].Line(i, p.line)
+			col, val = append(col, at, first, first+1), append(val, x[:]...)
+			continue
+		}
+		for k, v := range r.X[i*r.Dim+p.rest.from:][:p.rest.n] {
+			if v != 0 {
+				col, val = append(col, int32(p.rest.from+k)), append(val, v)
+			}
+		}
+	}
+	t.col, t.val = col, val
+	return col, val
+}
+
+// add skips those zeros, which changes no exact sum.
+func (r cutRows) add(dst, a []float64, k int, v View, unit float64, s *Space) {
+	if unit == 0 || k > 1 || v.Rows != nil || v.From != 0 {
+		r.denseRows.add(dst, a, k, v, unit, s)
+		return
+	}
+	for i, b := range r.tile.bumps {
+		b.cuts.Add(dst, a, r.tile.cuts[i])
+	}
+	for _, s := range r.tile.rest {
+		if s.n > 1 {
+			kern.Axpy(dst[s.from:][:s.n], a, r.X[s.from:], r.Dim, nil)
+			continue
+		}
+		for i, ai := range a { // most often the intercept
+			dst[s.from] += float64(ai * float64(r.X[i*r.Dim+s.from]))
+		}
+	}
 }

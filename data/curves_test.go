@@ -66,17 +66,41 @@ func loose(s *schema.Schema) *schema.Schema {
 func widened(t *Table, tile int) *Table {
 	out := *t
 	out.Blocks = nil
+	var w Widener // its memory goes from tile to tile
 	for _, b := range t.Blocks {
 		k := *b
 		k.X = nil
 		for from := 0; from < b.N; from += tile {
 			var some Block
-			b.Numbers(&some, from, min(b.N, from+tile))
+			to := min(b.N, from+tile)
+			b.Numbers(&some, from, to)
 			k.X = append(k.X, some.X...)
+			if v := w.View(b, from, to); v.From != 0 || !slices.Equal(v.X, some.X) || !slices.Equal(spread(v), some.X) {
+				clear(k.X)
+			}
 		}
 		out.Blocks = append(out.Blocks, &k)
 	}
 	return &out
+}
+
+// spread is the rows of a view by their values.
+func spread(v View) []float32 {
+	x := make([]float32, v.Len()*v.Dim)
+	for i := range v.Len() {
+		row := x[i*v.Dim:][:v.Dim]
+		col, val := v.Values(v.Row(i), new([]float32))
+		if col == nil {
+			copy(row, val)
+		}
+		for k, j := range col {
+			if k > 0 && j <= col[k-1] {
+				return nil // they do not ascend
+			}
+			row[j] = val[k]
+		}
+	}
+	return x
 }
 
 // same says whether two tables have the same rows, with labels and drops.

@@ -66,6 +66,8 @@ func (b *Block) form() form {
 		return wideRows{denseRows{s}}
 	case b.Start != nil:
 		return sparseRows{s}
+	case b.tile != nil:
+		return cutRows{denseRows{s}}
 	}
 	return denseRows{s}
 }
@@ -186,6 +188,11 @@ func (b *Block) Numbers(to *Block, from, end int) {
 func (b *Block) floats(to *Block, x []float32, from, end int) {
 	clear(x)
 	b.form().fillAll(x, from, end)
+	b.part(to, x, from, end)
+}
+
+// part sets to to rows from … to-1 of b, which are dense in x.
+func (b *Block) part(to *Block, x []float32, from, end int) {
 	*to = Block{N: end - from, Dim: b.Dim, X: x, Norm: b.Norm[from:end]}
 	if b.Y != nil {
 		to.Y = b.Y[from:end]

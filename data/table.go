@@ -29,6 +29,8 @@ type Block struct {
 	Factors []float64
 	Curves  *Curves
 
+	tile *curveTile // of rows of a Widener: their lines and bumps
+
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values
 	Drop []bool    // rows that keep their position with weight 0 (R9); nil if there are none

@@ -98,8 +98,13 @@ func (m *glm) labeled(v data.View, ws *Workspace) *glmPass {
 	n, p := v.Len(), &ws.glm
 	p.view, p.link, p.center, p.ws, p.sloped, p.curved = v, m.link, nil, ws, false, false
 	p.z, p.y = grow(p.z, n), grow(p.y, n)
-	for i := range p.y {
-		p.y[i] = float64(v.Y[v.Row(i)])
+	if v.Rows == nil {
+		for i, y := range v.Y[v.From:v.To] {
+			p.y[i] = float64(y)
+		}
+	}
+	for i, row := range v.Rows {
+		p.y[i] = float64(v.Y[row])
 	}
 	if m.classes == 2 {
 		signs(p.y)

@@ -26,39 +26,98 @@ func NewCuts(at, bumps []int) *Cuts {
 	return c
 }
 
-// Cut puts the lines of stored rows and their bumps into as many rows of dim numbers, which are 0 there. The lines of
-// stored row i begin at x[i·stride]. Each number v of them counts as v·inv[i] within ±1, is multiplied by f[i], and is
-// rounded toward zero to a whole number of units, which is of magnitude up to 2³⁰. A line of −0 has no bumps.
-func (c *Cuts) Cut(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64) {
+// A CutTile is what Cut made of each row of a tile: its lines and the bumps that are not 0, without the zeros between
+// them. It is one goroutine's memory.
+type CutTile struct {
+	lines, pairs []float32
+	at, places   []int32   // of a row's lines, and of its bumps: of the number before the first of the two
+	sum          []float64 // of lines
+}
+
+// Tile is memory for that many rows, as it is where no row has bumps.
+func (c *Cuts) Tile(rows int) *CutTile {
+	n := rows * len(c.at)
+	t := &CutTile{make([]float32, n), make([]float32, 2*n), c.at, make([]int32, n), Aligned(len(c.at))}
+	c.Reset(t)
+	return t
+}
+
+// Reset makes t what Tile returns.
+func (c *Cuts) Reset(t *CutTile) {
+	for places := t.places; len(places) > 0; places = places[len(c.at):] {
+		copy(places, c.at)
+	}
+}
+
+// Cut puts the lines of stored rows and their bumps into as many rows of dim numbers. Those are 0 at the bumps, if t
+// has been reset, or else as an earlier Cut with t left them. The lines of stored row i begin at x[i·stride]. Each
+// number v of them counts as v·inv[i] within ±1, is multiplied by f[i], and is rounded toward zero to a whole number of
+// units, which is of magnitude up to 2³⁰. A line of −0 has no bumps.
+func (c *Cuts) Cut(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64, t *CutTile) {
 	n := len(c.at)
 	if len(f) == 0 || n == 0 {
 		return
 	}
-	if dim < c.dim || stride < 0 || len(inv) != len(f) {
-		panic("kern: rows that are too short for the cuts")
+	if dim < c.dim || stride < 0 || len(inv) != len(f) || len(t.places) < len(f)*n || len(t.sum) != n {
+		panic("kern: rows that are too short for the cuts, or a tile of others")
 	}
 	need(rows, dim, nil, len(f), dim)
 	need(x, stride, nil, len(f), n)
-	if c.fast(rows, dim, x, stride, inv, f, unit) {
+	if c.fast(rows, dim, x, stride, inv, f, unit, t) {
 		return
 	}
 	for i, f := range f {
-		c.cut(rows[i*dim:(i+1)*dim], x[i*stride:i*stride+n], inv[i], f, unit)
+		c.cut(rows[i*dim:(i+1)*dim], x[i*stride:i*stride+n], inv[i], f, unit, t, i*n)
 	}
 }
 
-func (c *Cuts) cut(row, x []float32, inv, f, unit float64) {
+func (c *Cuts) cut(row, x []float32, inv, f, unit float64, t *CutTile, first int) {
 	for i, v := range x {
-		at := c.at[i]
+		old, at := t.places[first+i], c.at[i]
+		row[old+1], row[old+2] = 0, 0
 		line := max(-1, min(1, float64(v)*inv)) + 0
-		row[at] = Snap(line, f, unit)
-		if math.Float32bits(v) == 1<<31 {
-			continue
-		}
 		u := (line + 1) * c.half[i]
 		j := min(int32(u), c.last[i])
-		row[at+1+j] = Snap(1-(u-float64(j)), f, unit)
-		row[at+2+j] = Snap(1-(float64(j+1)-u), f, unit)
+		left, right := Snap(1-(u-float64(j)), f, unit), Snap(1-(float64(j+1)-u), f, unit)
+		if math.Float32bits(v) == 1<<31 {
+			left, right = 0, 0
+		}
+		row[at], row[at+1+j], row[at+2+j] = Snap(line, f, unit), left, right
+		t.lines[first+i], t.places[first+i] = row[at], at+j
+		t.pairs[2*(first+i)], t.pairs[2*(first+i)+1] = left, right
+	}
+}
+
+// Line returns the position of line k of row i of the tile, and that of the first of its two bumps, with the three
+// numbers.
+func (t *CutTile) Line(i, k int) (at, first int32, x [3]float32) {
+	k += i * len(t.at)
+	return t.at[k-i*len(t.at)], t.places[k] + 1, [3]float32{t.lines[k], t.pairs[2*k], t.pairs[2*k+1]}
+}
+
+// Add adds the lines and bumps of the first rows of t, weighted by a, to dst: what Axpy adds of those numbers of the
+// rows, where all sums are exact.
+func (c *Cuts) Add(dst, a []float64, t *CutTile) {
+	n := len(c.at)
+	if len(a) == 0 || n == 0 {
+		return
+	}
+	if len(dst) < c.dim || len(t.places) < len(a)*n || len(t.sum) != n {
+		panic("kern: a sum that is too short for the cuts, or a tile of others")
+	}
+	clear(t.sum)
+	Axpy(t.sum, a, t.lines, n, nil)
+	for i, at := range c.at {
+		dst[at] += t.sum[i]
+	}
+	if cutSumFast(dst, a, t.places, t.pairs, n) {
+		return
+	}
+	for i, ai := range a {
+		for k, at := range t.places[i*n : (i+1)*n] {
+			left, right := float64(t.pairs[2*(i*n+k)]), float64(t.pairs[2*(i*n+k)+1])
+			dst[at+1], dst[at+2] = math.FMA(ai, left, dst[at+1]), math.FMA(ai, right, dst[at+2])
+		}
 	}
 }
 

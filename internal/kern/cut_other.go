@@ -2,4 +2,8 @@
 
 package kern
 
-func (c *Cuts) fast([]float32, int, []float32, int, []float64, []float64, float64) bool { return false }
+func (c *Cuts) fast([]float32, int, []float32, int, []float64, []float64, float64, *CutTile) bool {
+	return false
+}
+
+func cutSumFast([]float64, []float64, []int32, []float32, int) bool { return false }

@@ -3,6 +3,7 @@ package kern
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -45,7 +46,13 @@ func TestCut(t *testing.T) {
 				for i := range all[size:] {
 					all[size+i] = 7
 				}
-				c.Cut(all[:size:size], dim+gap, x, stride, inv, f, unit)
+				tile := c.Tile(rows)
+				before := make([]float32, len(x)) // of rows that were there
+				for i := range before {
+					before[i] = x[(i+7)%len(x)]
+				}
+				c.Cut(all[:size:size], dim+gap, before, stride, inv, f, unit, tile)
+				c.Cut(all[:size:size], dim+gap, x, stride, inv, f, unit, tile)
 				for j, v := range all {
 					if j < size {
 						dst[j] = float64(v)
@@ -55,6 +62,21 @@ func TestCut(t *testing.T) {
 					if v == 0 && math.Signbit(float64(v)) {
 						t.Fatal("a number is −0")
 					}
+				}
+				fresh := make([]float32, size)
+				c.Cut(fresh, dim+gap, x, stride, inv, f, unit, c.Tile(rows))
+				if !slices.Equal(fresh, all[:size]) {
+					t.Fatal("rows depend on those that were there before")
+				}
+				a := make([]float64, rows) // whole numbers, so that sums are exact
+				for i := range a {
+					a[i] = float64(i*i - 3)
+				}
+				sum, want := make([]float64, dim+gap), make([]float64, dim+gap)
+				c.Add(sum, a, tile)
+				Axpy(want, a, all, dim+gap, nil)
+				if !slices.Equal(sum, want) {
+					t.Fatal("the sum of the tile is not that of its rows")
 				}
 			})
 		}
@@ -67,7 +89,7 @@ func TestCut(t *testing.T) {
 		}
 		under(t, func() {
 			if use != plain {
-				c.Cut(make([]float32, c.dim), c.dim, x, n, []float64{3}, []float64{1 << 20}, 0x1p-20)
+				c.Cut(make([]float32, c.dim), c.dim, x, n, []float64{3}, []float64{1 << 20}, 0x1p-20, c.Tile(1))
 			}
 		})
 	}

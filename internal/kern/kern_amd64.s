@@ -92,6 +92,24 @@ DATA digitsF64<>+112(SB)/8, $0x3feb597464455d8a
 DATA digitsF64<>+120(SB)/8, $0xbfeae0196a526891
 GLOBL digitsF64<>(SB), RODATA|NOPTR, $128
 
+DATA inTurn<>+0(SB)/4, $0x00000000
+DATA inTurn<>+4(SB)/4, $0x00000010
+DATA inTurn<>+8(SB)/4, $0x00000001
+DATA inTurn<>+12(SB)/4, $0x00000011
+DATA inTurn<>+16(SB)/4, $0x00000002
+DATA inTurn<>+20(SB)/4, $0x00000012
+DATA inTurn<>+24(SB)/4, $0x00000003
+DATA inTurn<>+28(SB)/4, $0x00000013
+DATA inTurn<>+32(SB)/4, $0x00000004
+DATA inTurn<>+36(SB)/4, $0x00000014
+DATA inTurn<>+40(SB)/4, $0x00000005
+DATA inTurn<>+44(SB)/4, $0x00000015
+DATA inTurn<>+48(SB)/4, $0x00000006
+DATA inTurn<>+52(SB)/4, $0x00000016
+DATA inTurn<>+56(SB)/4, $0x00000007
+DATA inTurn<>+60(SB)/4, $0x00000017
+GLOBL inTurn<>(SB), RODATA|NOPTR, $64
+
 // func dotF32AVX512(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·dotF32AVX512(SB), NOSPLIT, $0-56
@@ -9660,130 +9678,226 @@ pair:
 	VZEROUPPER
 	RET
 
-// func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, CMOV
-TEXT ·cutAVX512(SB), NOSPLIT, $192-92
+// func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32, lines *float32, places *int32, pairs *float32)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·cutAVX512(SB), NOSPLIT, $0-120
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+16(FP), CX
 	MOVQ         at+56(FP), DX
 	MOVQ         half+64(FP), BX
 	MOVQ         last+72(FP), SI
 	MOVQ         n+80(FP), DI
+	MOVQ         lines+96(FP), R8
+	MOVQ         places+104(FP), R9
+	MOVQ         pairs+112(FP), R10
 	VBROADCASTSD word_3ff0000000000000<>+0(SB), Z2
 	VBROADCASTSD word_bff0000000000000<>+0(SB), Z3
 	VBROADCASTSS unit+88(FP), Y4
 	VPBROADCASTD word_0000000080000000<>+0(SB), Y5
-	LEAQ         63(SP), R8
-	ANDQ         $-64, R8
-	XORQ         R9, R9
+	VMOVDQU32    inTurn<>+0(SB), Z6
+	XORQ         R11, R11
 
 row:
-	MOVQ         invs+32(FP), R10
-	VBROADCASTSD (R10)(R9*8), Z0
-	MOVQ         fs+40(FP), R10
-	VBROADCASTSD (R10)(R9*8), Z1
-	XORQ         R10, R10
+	MOVQ         invs+32(FP), R12
+	VBROADCASTSD (R12)(R11*8), Z0
+	MOVQ         fs+40(FP), R12
+	VBROADCASTSD (R12)(R11*8), Z1
+	XORQ         R12, R12
 
-loop:
-	VMOVUPS    (CX)(R10*4), Y6
-	VCVTPS2PD  Y6, Z7
-	VPCMPD     $0x04, Y5, Y6, K1
-	VMULPD     Z0, Z7, Z7
-	VMINPD     Z2, Z7, Z7
-	VMAXPD     Z3, Z7, Z7
-	VADDPD     Z2, Z7, Z6
-	VMULPD     (BX)(R10*8), Z6, Z6
-	VMULPD     Z1, Z7, Z7
-	VCVTTPD2DQ Z7, Y7
-	VCVTDQ2PS  Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMOVUPS    Y7, (R8)
-	VCVTTPD2DQ Z6, Y8
-	VPMINSD    (SI)(R10*4), Y8, Y8
-	VCVTDQ2PD  Y8, Z7
-	VPADDD     (DX)(R10*4), Y8, Y8
-	VMOVUPS    Y8, 32(R8)
-	VSUBPD     Z7, Z6, Z6
-	VSUBPD     Z6, Z2, Z6
-	VSUBPD     Z6, Z2, Z7
-	VMULPD     Z1, Z6, Z6
-	VCVTTPD2DQ Z6, Y6
-	VCVTDQ2PS  Y6, Y6
-	VMULPS     Y4, Y6, Y6
-	VMULPD     Z1, Z7, Z7
-	VCVTTPD2DQ Z7, Y7
-	VCVTDQ2PS  Y7, Y7
-	VMULPS     Y4, Y7, Y7
-	VMOVAPS.Z  Y6, K1, Y6
-	VMOVAPS.Z  Y7, K1, Y7
-	VUNPCKLPS  Y7, Y6, Y8
-	VUNPCKHPS  Y7, Y6, Y6
-	VMOVUPS    Y8, 64(R8)
-	VMOVUPS    Y6, 96(R8)
-	MOVLQSX    (DX)(R10*4), R11
-	MOVL       (R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    4(DX)(R10*4), R11
-	MOVL       4(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    8(DX)(R10*4), R11
-	MOVL       8(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    12(DX)(R10*4), R11
-	MOVL       12(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    16(DX)(R10*4), R11
-	MOVL       16(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    20(DX)(R10*4), R11
-	MOVL       20(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    24(DX)(R10*4), R11
-	MOVL       24(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVLQSX    28(DX)(R10*4), R11
-	MOVL       28(R8), R12
-	MOVL       R12, (AX)(R11*4)
-	MOVL       32(R8), R11
-	MOVQ       64(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       36(R8), R11
-	MOVQ       72(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       40(R8), R11
-	MOVQ       96(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       44(R8), R11
-	MOVQ       104(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       48(R8), R11
-	MOVQ       80(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       52(R8), R11
-	MOVQ       88(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       56(R8), R11
-	MOVQ       112(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	MOVL       60(R8), R11
-	MOVQ       120(R8), R12
-	MOVQ       R12, 4(AX)(R11*4)
-	ADDQ       $0x08, R10
-	CMPQ       R10, DI
-	JE         end
-	LEAQ       -8(DI), R11
-	CMPQ       R10, R11
-	CMOVQGT    R11, R10
-	JMP        loop
+eight:
+	VMOVUPS     (CX)(R12*4), Y7
+	VCVTPS2PD   Y7, Z8
+	KXNORW      K1, K1, K1
+	VPCMPD      $0x04, Y5, Y7, K2
+	VMULPD      Z0, Z8, Z8
+	VMINPD      Z2, Z8, Z8
+	VMAXPD      Z3, Z8, Z8
+	VADDPD      Z2, Z8, Z7
+	VMULPD      (BX)(R12*8), Z7, Z7
+	VMULPD      Z1, Z8, Z8
+	VCVTTPD2DQ  Z8, Y8
+	VCVTDQ2PS.Z Y8, K1, Y8
+	VMULPS      Y4, Y8, Y8
+	VMOVUPS     Y8, (R8)(R12*4)
+	VCVTTPD2DQ  Z7, Y11
+	VPMINSD     (SI)(R12*4), Y11, Y11
+	VCVTDQ2PD   Y11, Z8
+	VPADDD      (DX)(R12*4), Y11, Y11
+	VSUBPD      Z8, Z7, Z7
+	VSUBPD      Z7, Z2, Z7
+	VSUBPD      Z7, Z2, Z8
+	VMULPD      Z1, Z7, Z7
+	VCVTTPD2DQ  Z7, Y9
+	VCVTDQ2PS.Z Y9, K2, Y9
+	VMULPS      Y4, Y9, Y9
+	VMULPD      Z1, Z8, Z8
+	VCVTTPD2DQ  Z8, Y10
+	VCVTDQ2PS.Z Y10, K2, Y10
+	VMULPS      Y4, Y10, Y10
+	XORQ        R13, R13
+	MOVLQSX     (R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     4(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     8(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     12(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     16(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     20(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     24(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     28(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	VMOVUPS     Y11, (R9)(R12*4)
+	VPERMT2PS   Z10, Z6, Z9
+	VMOVUPS     Z9, (R10)(R12*8)
+	MOVLQSX     (DX)(R12*4), R13
+	MOVL        (R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     4(DX)(R12*4), R13
+	MOVL        4(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     8(DX)(R12*4), R13
+	MOVL        8(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     12(DX)(R12*4), R13
+	MOVL        12(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     16(DX)(R12*4), R13
+	MOVL        16(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     20(DX)(R12*4), R13
+	MOVL        20(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     24(DX)(R12*4), R13
+	MOVL        24(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     28(DX)(R12*4), R13
+	MOVL        28(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     (R9)(R12*4), R13
+	MOVQ        (R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     4(R9)(R12*4), R13
+	MOVQ        8(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     8(R9)(R12*4), R13
+	MOVQ        16(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     12(R9)(R12*4), R13
+	MOVQ        24(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     16(R9)(R12*4), R13
+	MOVQ        32(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     20(R9)(R12*4), R13
+	MOVQ        40(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     24(R9)(R12*4), R13
+	MOVQ        48(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     28(R9)(R12*4), R13
+	MOVQ        56(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	ADDQ        $0x08, R12
+	CMPQ        R12, DI
+	JE          end
+	LEAQ        -8(DI), R13
+	CMPQ        R12, R13
+	JLE         eight
+	LEAQ        -4(DI), R13
+	CMPQ        R12, R13
+	JGE         last
+	LEAQ        -8(DI), R12
+	JMP         eight
+
+last:
+	MOVQ        R13, R12
+	VMOVUPS     (CX)(R12*4), X7
+	VCVTPS2PD   X7, Y8
+	KXNORW      K3, K3, K3
+	VPCMPD      $0x04, X5, X7, K2
+	VMULPD      Y0, Y8, Y8
+	VMINPD      Y2, Y8, Y8
+	VMAXPD      Y3, Y8, Y8
+	VADDPD      Y2, Y8, Y0
+	VMULPD      (BX)(R12*8), Y0, Y0
+	VMULPD      Y1, Y8, Y8
+	VCVTTPD2DQY Y8, X7
+	VCVTDQ2PS.Z X7, K3, X7
+	VMULPS      X4, X7, X7
+	VMOVUPS     X7, (R8)(R12*4)
+	VCVTTPD2DQY Y0, X8
+	VPMINSD     (SI)(R12*4), X8, X8
+	VCVTDQ2PD   X8, Y7
+	VPADDD      (DX)(R12*4), X8, X8
+	VSUBPD      Y7, Y0, Y0
+	VSUBPD      Y0, Y2, Y0
+	VSUBPD      Y0, Y2, Y7
+	VMULPD      Y1, Y0, Y0
+	VCVTTPD2DQY Y0, X0
+	VCVTDQ2PS.Z X0, K2, X0
+	VMULPS      X4, X0, X0
+	VMULPD      Y1, Y7, Y7
+	VCVTTPD2DQY Y7, X1
+	VCVTDQ2PS.Z X1, K2, X1
+	VMULPS      X4, X1, X1
+	XORQ        R13, R13
+	MOVLQSX     (R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     4(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     8(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     12(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	VMOVUPS     X8, (R9)(R12*4)
+	VUNPCKLPS   X1, X0, X7
+	VUNPCKHPS   X1, X0, X0
+	VMOVUPS     X7, (R10)(R12*8)
+	VMOVUPS     X0, 16(R10)(R12*8)
+	MOVLQSX     (DX)(R12*4), R13
+	MOVL        (R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     4(DX)(R12*4), R13
+	MOVL        4(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     8(DX)(R12*4), R13
+	MOVL        8(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     12(DX)(R12*4), R13
+	MOVL        12(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     (R9)(R12*4), R13
+	MOVQ        (R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     4(R9)(R12*4), R13
+	MOVQ        8(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     8(R9)(R12*4), R13
+	MOVQ        16(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     12(R9)(R12*4), R13
+	MOVQ        24(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	ADDQ        $0x04, R12
+	CMPQ        R12, DI
+	JE          end
 
 end:
-	MOVQ dim+8(FP), R10
-	LEAQ (AX)(R10*4), AX
-	MOVQ stride+24(FP), R10
-	LEAQ (CX)(R10*4), CX
-	INCQ R9
-	MOVQ rows+48(FP), R10
-	CMPQ R9, R10
+	LEAQ (R8)(DI*4), R8
+	LEAQ (R9)(DI*4), R9
+	LEAQ (R10)(DI*8), R10
+	MOVQ dim+8(FP), R12
+	LEAQ (AX)(R12*4), AX
+	MOVQ stride+24(FP), R12
+	LEAQ (CX)(R12*4), CX
+	INCQ R11
+	MOVQ rows+48(FP), R12
+	CMPQ R11, R12
 	JL   row
 	VZEROUPPER
 	RET
@@ -14803,50 +14917,50 @@ pair:
 	VZEROUPPER
 	RET
 
-// func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+// func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32, lines *float32, places *int32, pairs *float32)
 // Requires: AVX, CMOV
-TEXT ·cutAVX2(SB), NOSPLIT, $128-92
+TEXT ·cutAVX2(SB), NOSPLIT, $0-120
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+16(FP), CX
 	MOVQ         at+56(FP), DX
 	MOVQ         half+64(FP), BX
 	MOVQ         last+72(FP), SI
 	MOVQ         n+80(FP), DI
+	MOVQ         lines+96(FP), R8
+	MOVQ         places+104(FP), R9
+	MOVQ         pairs+112(FP), R10
 	VBROADCASTSD word_3ff0000000000000<>+0(SB), Y2
 	VBROADCASTSD word_bff0000000000000<>+0(SB), Y3
 	VBROADCASTSS unit+88(FP), X4
 	VPCMPEQD     X5, X5, X5
 	VPSLLD       $0x1f, X5, X5
-	LEAQ         63(SP), R8
-	ANDQ         $-64, R8
-	XORQ         R9, R9
+	XORQ         R11, R11
 
 row:
-	MOVQ         invs+32(FP), R10
-	VBROADCASTSD (R10)(R9*8), Y0
-	MOVQ         fs+40(FP), R10
-	VBROADCASTSD (R10)(R9*8), Y1
-	XORQ         R10, R10
+	MOVQ         invs+32(FP), R12
+	VBROADCASTSD (R12)(R11*8), Y0
+	MOVQ         fs+40(FP), R12
+	VBROADCASTSD (R12)(R11*8), Y1
+	XORQ         R12, R12
 
-loop:
-	VMOVUPS     (CX)(R10*4), X6
+four:
+	VMOVUPS     (CX)(R12*4), X6
 	VCVTPS2PD   X6, Y7
 	VPCMPEQD    X5, X6, X6
 	VMULPD      Y0, Y7, Y7
 	VMINPD      Y2, Y7, Y7
 	VMAXPD      Y3, Y7, Y7
 	VADDPD      Y2, Y7, Y8
-	VMULPD      (BX)(R10*8), Y8, Y8
+	VMULPD      (BX)(R12*8), Y8, Y8
 	VMULPD      Y1, Y7, Y7
 	VCVTTPD2DQY Y7, X7
 	VCVTDQ2PS   X7, X7
 	VMULPS      X4, X7, X7
-	VMOVUPS     X7, (R8)
+	VMOVUPS     X7, (R8)(R12*4)
 	VCVTTPD2DQY Y8, X9
-	VPMINSD     (SI)(R10*4), X9, X9
+	VPMINSD     (SI)(R12*4), X9, X9
 	VCVTDQ2PD   X9, Y7
-	VPADDD      (DX)(R10*4), X9, X9
-	VMOVUPS     X9, 16(R8)
+	VPADDD      (DX)(R12*4), X9, X9
 	VSUBPD      Y7, Y8, Y7
 	VSUBPD      Y7, Y2, Y7
 	VSUBPD      Y7, Y2, Y8
@@ -14858,52 +14972,65 @@ loop:
 	VCVTTPD2DQY Y8, X8
 	VCVTDQ2PS   X8, X8
 	VMULPS      X4, X8, X8
+	XORQ        R13, R13
+	MOVLQSX     (R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     4(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     8(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	MOVLQSX     12(R9)(R12*4), R14
+	MOVQ        R13, 4(AX)(R14*4)
+	VMOVUPS     X9, (R9)(R12*4)
 	VPANDN      X7, X6, X7
 	VPANDN      X8, X6, X8
 	VUNPCKLPS   X8, X7, X6
 	VUNPCKHPS   X8, X7, X7
-	VMOVUPS     X6, 32(R8)
-	VMOVUPS     X7, 48(R8)
-	MOVLQSX     (DX)(R10*4), R11
-	MOVL        (R8), R12
-	MOVL        R12, (AX)(R11*4)
-	MOVLQSX     4(DX)(R10*4), R11
-	MOVL        4(R8), R12
-	MOVL        R12, (AX)(R11*4)
-	MOVLQSX     8(DX)(R10*4), R11
-	MOVL        8(R8), R12
-	MOVL        R12, (AX)(R11*4)
-	MOVLQSX     12(DX)(R10*4), R11
-	MOVL        12(R8), R12
-	MOVL        R12, (AX)(R11*4)
-	MOVL        16(R8), R11
-	MOVQ        32(R8), R12
-	MOVQ        R12, 4(AX)(R11*4)
-	MOVL        20(R8), R11
-	MOVQ        40(R8), R12
-	MOVQ        R12, 4(AX)(R11*4)
-	MOVL        24(R8), R11
-	MOVQ        48(R8), R12
-	MOVQ        R12, 4(AX)(R11*4)
-	MOVL        28(R8), R11
-	MOVQ        56(R8), R12
-	MOVQ        R12, 4(AX)(R11*4)
-	ADDQ        $0x04, R10
-	CMPQ        R10, DI
+	VMOVUPS     X6, (R10)(R12*8)
+	VMOVUPS     X7, 16(R10)(R12*8)
+	MOVLQSX     (DX)(R12*4), R13
+	MOVL        (R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     4(DX)(R12*4), R13
+	MOVL        4(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     8(DX)(R12*4), R13
+	MOVL        8(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     12(DX)(R12*4), R13
+	MOVL        12(R8)(R12*4), R14
+	MOVL        R14, (AX)(R13*4)
+	MOVLQSX     (R9)(R12*4), R13
+	MOVQ        (R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     4(R9)(R12*4), R13
+	MOVQ        8(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     8(R9)(R12*4), R13
+	MOVQ        16(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	MOVLQSX     12(R9)(R12*4), R13
+	MOVQ        24(R10)(R12*8), R14
+	MOVQ        R14, 4(AX)(R13*4)
+	ADDQ        $0x04, R12
+	CMPQ        R12, DI
 	JE          end
-	LEAQ        -4(DI), R11
-	CMPQ        R10, R11
-	CMOVQGT     R11, R10
-	JMP         loop
+	LEAQ        -4(DI), R13
+	CMPQ        R12, R13
+	CMOVQGT     R13, R12
+	JMP         four
 
 end:
-	MOVQ dim+8(FP), R10
-	LEAQ (AX)(R10*4), AX
-	MOVQ stride+24(FP), R10
-	LEAQ (CX)(R10*4), CX
-	INCQ R9
-	MOVQ rows+48(FP), R10
-	CMPQ R9, R10
+	LEAQ (R8)(DI*4), R8
+	LEAQ (R9)(DI*4), R9
+	LEAQ (R10)(DI*8), R10
+	MOVQ dim+8(FP), R12
+	LEAQ (AX)(R12*4), AX
+	MOVQ stride+24(FP), R12
+	LEAQ (CX)(R12*4), CX
+	INCQ R11
+	MOVQ rows+48(FP), R12
+	CMPQ R11, R12
 	JL   row
 	VZEROUPPER
 	RET
@@ -17130,6 +17257,70 @@ loop:
 	SUBQ    $0x04, DX
 	JNZ     loop
 	VMOVUPD Y1, (AX)
+	VZEROUPPER
+	RET
+
+// func cutSumFMA(dst *float64, a *float64, rows int, places *int32, pairs *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·cutSumFMA(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ places+24(FP), BX
+	MOVQ pairs+32(FP), SI
+	MOVQ n+40(FP), DI
+
+row:
+	VMOVDDUP (CX), X0
+	ADDQ     $0x08, CX
+	MOVQ     DI, R8
+	SUBQ     $0x04, R8
+	JL       rest
+
+loop:
+	MOVLQSX     (BX), R9
+	VCVTPS2PD   (SI), X1
+	VMOVUPD     8(AX)(R9*8), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 8(AX)(R9*8)
+	MOVLQSX     4(BX), R9
+	VCVTPS2PD   8(SI), X1
+	VMOVUPD     8(AX)(R9*8), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 8(AX)(R9*8)
+	MOVLQSX     8(BX), R9
+	VCVTPS2PD   16(SI), X1
+	VMOVUPD     8(AX)(R9*8), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 8(AX)(R9*8)
+	MOVLQSX     12(BX), R9
+	VCVTPS2PD   24(SI), X1
+	VMOVUPD     8(AX)(R9*8), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 8(AX)(R9*8)
+	ADDQ        $0x10, BX
+	ADDQ        $0x20, SI
+	SUBQ        $0x04, R8
+	JGE         loop
+
+rest:
+	ADDQ $0x04, R8
+	JZ   end
+
+last:
+	MOVLQSX     (BX), R9
+	VCVTPS2PD   (SI), X1
+	VMOVUPD     8(AX)(R9*8), X2
+	VFMADD231PD X1, X0, X2
+	VMOVUPD     X2, 8(AX)(R9*8)
+	ADDQ        $0x04, BX
+	ADDQ        $0x08, SI
+	DECQ        R8
+	JNZ         last
+
+end:
+	DECQ DX
+	JNZ  row
 	VZEROUPPER
 	RET
 

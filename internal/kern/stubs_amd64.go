@@ -158,7 +158,7 @@ func shortAddAVX512x5(dst *float64, d int, a *int16, x *int16, stride int, pairs
 func shortAddAVX512x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
 
 //go:noescape
-func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+func cutAVX512(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32, lines *float32, places *int32, pairs *float32)
 
 //go:noescape
 func dotF32AVX2(z *float64, x *float32, stride int, rows *int32, groups int, w *float64, n int)
@@ -272,7 +272,7 @@ func shortDotAVX2x1(z *float64, step int, x *int16, stride int, groups int, w *i
 func shortAddAVX2x1(dst *float64, d int, a *int16, x *int16, stride int, pairs int, chunks int, unit float64)
 
 //go:noescape
-func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32)
+func cutAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, at *int32, half *float64, last *int32, n int, unit float32, lines *float32, places *int32, pairs *float32)
 
 //go:noescape
 func dotSparseFMA(s *[8]float64, col *int32, x *float32, n int, w *float64, dim int) int
@@ -357,6 +357,9 @@ func squaresAVX2(sums *[4]float64, v *float64, n int)
 
 //go:noescape
 func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
+
+//go:noescape
+func cutSumFMA(dst *float64, a *float64, rows int, places *int32, pairs *float32, n int)
 
 //go:noescape
 func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64, slack float64) int

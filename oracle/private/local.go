@@ -610,9 +610,9 @@ func (u *worker) add(v data.View) {
 func (u *worker) weigh(v data.View) {
 	u.s.rule.Weights(u.c, u.norm, nil)
 	if v.Drop != nil {
-		for i := range u.c {
-			if v.Drop[v.Row(i%v.Len())] {
-				u.c[i] = 0 // keeps its place, weighs nothing (R9)
+		for i, n := 0, v.Len(); i < n; i++ {
+			for k := i; v.Drop[v.Row(i)] && k < len(u.c); k += n {
+				u.c[k] = 0 // keeps its place, weighs nothing (R9)
 			}
 		}
 	}

@@ -108,10 +108,11 @@ func (t *totaling) add(u *worker, v data.View) {
 		if !ok {
 			continue
 		}
-		t.products(u, v, row)
+		col, val := v.Values(row, &u.row)
+		t.products(u, col, val)
 		for k, share := range shares {
 			if share != 0 {
-				t.addCell(u, u.fall[(cell+k)*t.width:][:t.width], v, row, share)
+				t.addCell(u, u.fall[(cell+k)*t.width:][:t.width], v.Dim, col, val, share)
 			}
 		}
 	}
@@ -134,13 +135,12 @@ func (t *totaling) cells(label float32) (cell int, shares [2]int64, ok bool) {
 }
 
 // addCell adds a row to the sums of a cell.
-func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share int64) {
+func (t *totaling) addCell(u *worker, sums []int64, dim int, col []int32, val []float32, share int64) {
 	counts := t.q.Counts()
 	if counts > 0 {
 		sums[0] += share * t.count
 	}
 	x := sums[counts:]
-	col, val := v.Values(row, &u.row)
 	for k, value := range val {
 		j := k
 		if col != nil {
@@ -148,7 +148,7 @@ func (t *totaling) addCell(u *worker, sums []int64, v data.View, row int, share 
 		}
 		x[j] += share * int64(float64(value)*t.inv)
 	}
-	p := sums[counts+v.Dim:]
+	p := sums[counts+dim:]
 	for _, product := range u.products {
 		p[product.at] += share * product.value
 	}
@@ -162,7 +162,7 @@ type product struct {
 
 // products sets u.products to those of a row. They are rounded toward zero, so they are no longer than they are in real
 // arithmetic.
-func (t *totaling) products(u *worker, v data.View, row int) {
+func (t *totaling) products(u *worker, col []int32, val []float32) {
 	u.products, u.lines = u.products[:0], u.lines[:0]
 	if t.q.Pairs == 0 {
 		return
@@ -174,7 +174,6 @@ func (t *totaling) products(u *worker, v data.View, row int) {
 			square += k * k
 		}
 	}
-	col, val := v.Values(row, &u.row)
 	k := 0 // of val
 	for a, at := range t.of {
 		if col == nil {

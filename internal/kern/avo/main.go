@@ -25,6 +25,7 @@ func main() {
 	ConstraintExpr("amd64")
 	masks()
 	tables()
+	cutOrder()
 	for _, m := range machines {
 		for _, f32 := range []bool{true, false} {
 			margins(m, f32, product)
@@ -82,6 +83,7 @@ func main() {
 	mask()
 	squares(false)
 	squares(true)
+	cutSum()
 	random()
 	chacha8()
 	Generate()

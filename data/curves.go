@@ -476,7 +476,7 @@ func (w *Widener) View(b *Block, from, end int) View {
 	if !b.Narrow() {
 		return View{Block: b, From: from, To: end}
 	}
-	n, t := end-from, w.rows.tile
+	n, t := end-from, w.rows.Made
 	if t == nil || t.Curves != b.Curves || len(t.inv) < n {
 		t = b.Curves.newTile(n)
 		w.x = make([]float32, n*b.Dim)
@@ -485,7 +485,7 @@ func (w *Widener) View(b *Block, from, end int) View {
 	kern.Prefetch(b.Lines[end*b.Curves.lines : min(b.N, end+n)*b.Curves.lines]) // most often the next call's
 	t.expand(x, b, from, end)
 	b.part(&w.rows, x, from, end)
-	w.rows.tile = t
+	w.rows.Made = t
 	return View{Block: &w.rows, To: n}
 }
 
@@ -494,7 +494,7 @@ type cutRows struct{ denseRows }
 
 // values leaves out those zeros. They are valid until the next call.
 func (r cutRows) values(i int, _ *[]float32) (col []int32, val []float32) {
-	t := r.tile
+	t := r.Made
 	col, val = t.col[:0], t.val[:0]
 	for _, p := range t.places {
 		if p.run >= 0 {
@@ -518,10 +518,10 @@ func (r cutRows) add(dst, a []float64, k int, v View, unit float64, s *Space) {
 		r.denseRows.add(dst, a, k, v, unit, s)
 		return
 	}
-	for i, b := range r.tile.bumps {
-		b.cuts.Add(dst, a, r.tile.cuts[i])
+	for i, b := range r.Made.bumps {
+		b.cuts.Add(dst, a, r.Made.cuts[i])
 	}
-	for _, s := range r.tile.rest {
+	for _, s := range r.Made.rest {
 		if s.n > 1 {
 			kern.Axpy(dst[s.from:][:s.n], a, r.X[s.from:], r.Dim, nil)
 			continue

@@ -66,7 +66,7 @@ func (b *Block) form() form {
 		return wideRows{denseRows{s}}
 	case b.Start != nil:
 		return sparseRows{s}
-	case b.tile != nil:
+	case b.Made != nil:
 		return cutRows{denseRows{s}}
 	}
 	return denseRows{s}

@@ -29,7 +29,7 @@ type Block struct {
 	Factors []float64
 	Curves  *Curves
 
-	tile *curveTile // of rows of a Widener: their lines and bumps
+	Made *curveTile // of the rows of a Widener, which also has them without most of their zeros
 
 	Y    []float32 // label: class index 0, 1, …, or the clamped value of a numeric label
 	Norm []float32 // ‖x‖₂ of each row, rounded up: never below the true norm of the stored values

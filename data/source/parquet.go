@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/sottodp/sotto/config"
 	"github.com/sottodp/sotto/data"
+	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/internal/readfile"
 )
 
@@ -324,7 +324,7 @@ func parquetNumbers(c *parquet.Column) (one func(parquet.Value) float64, many nu
 	case kind == parquet.Double:
 		return parquet.Value.Double, numbers((*encoding.Values).Double, number)
 	case kind == parquet.Float:
-		return func(v parquet.Value) float64 { return shortest(v.Float()) }, numbers((*encoding.Values).Float, shortest)
+		return func(v parquet.Value) float64 { return shortest(v.Float()) }, shortests
 	case kind == parquet.Int32 && unsigned:
 		return func(v parquet.Value) float64 { return float64(v.Uint32()) }, numbers((*encoding.Values).Uint32, number)
 	case kind == parquet.Int32:
@@ -355,61 +355,50 @@ func numbers[T any](of func(*encoding.Values) []T, number func(T) float64) numbe
 	}
 }
 
-// leastExponent is the exponent field of the float32 from 1e-3 on.
-const leastExponent = 127 - 10
-
-var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11}
-
-// places6 is, for each exponent, the decimal places with which its least number has 6 digits.
-var places6 = func() (places [30]int) {
-	for i := range places {
-		for math.Ldexp(tens[places[i]+1], i+leastExponent-127) < 1e6 {
-			places[i]++
-		}
-	}
-	return places
-}()
-
 // shortest is the number with the fewest digits that identify x among the float32.
 func shortest(x float32) float64 {
-	v := float64(x)
-	size := math.Abs(v)
-	switch {
-	case size < 1<<24 && size == math.Trunc(size):
-		return v
-	case size >= 1e-3 && size < 1e6:
-		exponent := int(math.Float32bits(x) >> 23 & 0xff)
-		k := places6[exponent-leastExponent]
-		if size*tens[k] >= 1e6 {
-			k--
+	var v [1]float64
+	kern.Decimals(v[:], []float32{x})
+	if v[0] == v[0] {
+		return v[0]
+	}
+	return shortestByText(x)
+}
+
+func shortestByText(x float32) float64 {
+	var text [32]byte
+	v, _ := strconv.ParseFloat(view(strconv.AppendFloat(text[:0], float64(x), 'g', -1, 32)), 64)
+	return v
+}
+
+// shortests are numbers of float32 values.
+func shortests(own []float64, v encoding.Values, places []int32, from, to int) []float64 {
+	values, n := v.Float(), len(own)
+	own = slices.Grow(own, to-from)[:n+to-from]
+	if places == nil {
+		fewest(own[n:], values[from:to])
+		return own
+	}
+	var some [parquetRead]float32
+	for from < to {
+		k := min(to-from, len(some))
+		for i, p := range places[from : from+k] {
+			some[i] = values[p]
 		}
-		near := math.Float64frombits(uint64(exponent+1023-127-24) << 52) // x is the float32 of what is no farther
-		// Numbers of at most 6 digits are all different as float32, so one that is x has the fewest. Of those with 7, 8
-		// and 9 the nearest is wanted: the product is exact, as 24 bits times 5¹¹ have 50. Between float32 numbers that
-		// are not equally far on both sides, a farther one may be x where the nearest is not.
-		for limit := 1e6; limit <= 1e9; limit, k = limit*10, k+1 {
-			scaled := size * tens[k]
-			n := math.Floor(scaled + 0.5)
-			if n >= limit || limit > 1e6 && (n == scaled+0.5 || math.Float32bits(x)<<9 == 0) {
-				break
-			}
-			if math.Abs(n-scaled) > near*tens[k]*(1+1e-9) {
-				continue
-			}
-			w := n / tens[k]
-			if float32(w) != float32(size) {
-				continue
-			}
-			// A w halfway between two float32 might be one that the division rounded there.
-			if math.Float64bits(w)<<35 == 1<<63 {
-				break
-			}
-			return math.Copysign(w, v)
+		fewest(own[n:n+k], some[:k])
+		n, from = n+k, from+k
+	}
+	return own
+}
+
+// fewest sets dst to the shortest of each number of x.
+func fewest(dst []float64, x []float32) {
+	kern.Decimals(dst, x)
+	for i, v := range dst {
+		if v != v {
+			dst[i] = shortestByText(x[i])
 		}
 	}
-	var text [32]byte
-	v, _ = strconv.ParseFloat(view(strconv.AppendFloat(text[:0], v, 'g', -1, 32)), 64)
-	return v
 }
 
 // parquetText returns the function that appends a value of a column as the CSV of the same table has it:

@@ -95,7 +95,7 @@ var table = map[string][]string{
 	"privacy/mech":    join(words, []string{"privacy/noise"}),
 	"privacy/sample":  join(words, []string{"privacy/noise"}),
 	"data":            join(words, []string{"internal/redact", "config", "schema", "internal/twins", "internal/newfile", "internal/object", "internal/postgres", "internal/readfile", "internal/scatter"}),
-	"data/source":     {"config", "data", "schema", "internal/postgres", "internal/readfile", "internal/registry"},
+	"data/source":     {"config", "data", "schema", "internal/kern", "internal/postgres", "internal/readfile", "internal/registry"},
 	"method/schedule": {"privacy", "privacy/account"},
 
 	// What the second-order methods share.

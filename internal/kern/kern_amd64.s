@@ -17324,6 +17324,160 @@ end:
 	VZEROUPPER
 	RET
 
+// func decimalsAVX512(dst *float64, x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·decimalsAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	LEAQ         doubles0<>+0(SB), BX
+	VMOVUPD      (BX), Z0
+	VMOVUPD      64(BX), Z1
+	VPBROADCASTQ word_8000000000000000<>+0(SB), Z2
+	VPBROADCASTQ word_7ff0000000000000<>+0(SB), Z3
+	VPBROADCASTQ word_000fffffffffffff<>+0(SB), Z4
+	VPBROADCASTQ word_000000000000004d<>+0(SB), Z5
+	VPBROADCASTQ word_00000000000133b3<>+0(SB), Z6
+	VPBROADCASTQ word_0000000000000006<>+0(SB), Z7
+	VPBROADCASTQ word_0000000000000001<>+0(SB), Z8
+	VPBROADCASTQ word_000000001fffffff<>+0(SB), Z9
+	VPBROADCASTQ word_0000000010000000<>+0(SB), Z10
+	VPBROADCASTQ word_7ff8000000000001<>+0(SB), Z11
+	VBROADCASTSD word_3e7000000044b830<>+0(SB), Z12
+	VBROADCASTSD word_412e848000000000<>+0(SB), Z13
+	VBROADCASTSD word_3f50624dd2f1a9fc<>+0(SB), Z14
+	VBROADCASTSD word_4024000000000000<>+0(SB), Z15
+	VBROADCASTSD word_3fe0000000000000<>+0(SB), Z16
+	VBROADCASTSD word_4170000000000000<>+0(SB), Z17
+
+loop:
+	VCVTPS2PD   (CX), Z18
+	VPANDQ      Z2, Z18, Z19
+	VPXORQ      Z19, Z18, Z20
+	VPANDQ      Z3, Z20, Z21
+	VPSRLQ      $0x34, Z21, Z22
+	VMULPD      Z12, Z21, Z21
+	VPMULLD     Z5, Z22, Z22
+	VPSUBQ      Z6, Z22, Z22
+	VPSRAQ      $0x08, Z22, Z22
+	VPSUBQ      Z22, Z7, Z22
+	VPSUBQ      Z8, Z22, Z23
+	VPERMI2PD   Z1, Z0, Z22
+	VPERMI2PD   Z1, Z0, Z23
+	VMULPD      Z22, Z20, Z24
+	VCMPPD      $0x1d, Z13, Z24, K1
+	VMOVAPD     Z23, K1, Z22
+	VMULPD      Z22, Z20, Z24
+	VRNDSCALEPD $0x08, Z24, Z23
+	VSUBPD      Z24, Z23, Z24
+	VPANDNQ     Z24, Z2, Z24
+	VMULPD      Z22, Z21, Z23
+	VCMPPD      $0x1e, Z23, Z24, K1
+	VMULPD      Z15, Z22, K1, Z22
+	VMULPD      Z22, Z20, Z24
+	VRNDSCALEPD $0x08, Z24, Z23
+	VSUBPD      Z24, Z23, Z24
+	VPANDNQ     Z24, Z2, Z24
+	VMULPD      Z22, Z21, Z23
+	VCMPPD      $0x1e, Z23, Z24, K1, K2
+	VMULPD      Z15, Z22, K2, Z22
+	VMULPD      Z22, Z20, Z24
+	VRNDSCALEPD $0x08, Z24, Z23
+	VSUBPD      Z24, Z23, Z24
+	VPANDNQ     Z24, Z2, Z24
+	VMULPD      Z22, Z21, Z23
+	VCMPPD      $0x1e, Z23, Z24, K2, K2
+	VMULPD      Z15, Z22, K2, Z22
+	VMULPD      Z22, Z20, Z24
+	VRNDSCALEPD $0x08, Z24, Z23
+	VSUBPD      Z24, Z23, Z24
+	VPANDNQ     Z24, Z2, Z24
+	VDIVPD      Z22, Z23, Z21
+	VCVTPD2PS   Z21, Y22
+	VCVTPS2PD   Y22, Z22
+	VCMPPD      $0x00, Z20, Z22, K2
+	VCMPPD      $0x04, Z16, Z24, K2, K2
+	VPANDQ      Z9, Z21, Z22
+	VPCMPQ      $0x04, Z10, Z22, K2, K2
+	VCMPPD      $0x1d, Z14, Z20, K2, K2
+	VCMPPD      $0x11, Z13, Z20, K2, K2
+	VPTESTNMQ   Z4, Z20, K1, K1
+	KANDNW      K2, K1, K2
+	VPORQ       Z19, Z21, Z21
+	VMOVDQA64   Z11, Z22
+	VMOVAPD     Z21, K2, Z22
+	VRNDSCALEPD $0x0b, Z20, Z21
+	VCMPPD      $0x00, Z20, Z21, K2
+	VCMPPD      $0x11, Z17, Z20, K2, K2
+	VMOVAPD     Z18, K2, Z22
+	VMOVUPD     Z22, (AX)
+	ADDQ        $0x20, CX
+	ADDQ        $0x40, AX
+	SUBQ        $0x08, DX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+DATA doubles0<>+0(SB)/8, $0x3fb999999999999a
+DATA doubles0<>+8(SB)/8, $0x3ff0000000000000
+DATA doubles0<>+16(SB)/8, $0x4024000000000000
+DATA doubles0<>+24(SB)/8, $0x4059000000000000
+DATA doubles0<>+32(SB)/8, $0x408f400000000000
+DATA doubles0<>+40(SB)/8, $0x40c3880000000000
+DATA doubles0<>+48(SB)/8, $0x40f86a0000000000
+DATA doubles0<>+56(SB)/8, $0x412e848000000000
+DATA doubles0<>+64(SB)/8, $0x416312d000000000
+DATA doubles0<>+72(SB)/8, $0x4197d78400000000
+DATA doubles0<>+80(SB)/8, $0x41cdcd6500000000
+DATA doubles0<>+88(SB)/8, $0x4202a05f20000000
+DATA doubles0<>+96(SB)/8, $0x0000000000000000
+DATA doubles0<>+104(SB)/8, $0x0000000000000000
+DATA doubles0<>+112(SB)/8, $0x0000000000000000
+DATA doubles0<>+120(SB)/8, $0x0000000000000000
+GLOBL doubles0<>(SB), RODATA|NOPTR, $128
+
+DATA word_7ff0000000000000<>+0(SB)/8, $0x7ff0000000000000
+GLOBL word_7ff0000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_000fffffffffffff<>+0(SB)/8, $0x000fffffffffffff
+GLOBL word_000fffffffffffff<>(SB), RODATA|NOPTR, $8
+
+DATA word_000000000000004d<>+0(SB)/8, $0x000000000000004d
+GLOBL word_000000000000004d<>(SB), RODATA|NOPTR, $8
+
+DATA word_00000000000133b3<>+0(SB)/8, $0x00000000000133b3
+GLOBL word_00000000000133b3<>(SB), RODATA|NOPTR, $8
+
+DATA word_0000000000000006<>+0(SB)/8, $0x0000000000000006
+GLOBL word_0000000000000006<>(SB), RODATA|NOPTR, $8
+
+DATA word_0000000000000001<>+0(SB)/8, $0x0000000000000001
+GLOBL word_0000000000000001<>(SB), RODATA|NOPTR, $8
+
+DATA word_000000001fffffff<>+0(SB)/8, $0x000000001fffffff
+GLOBL word_000000001fffffff<>(SB), RODATA|NOPTR, $8
+
+DATA word_0000000010000000<>+0(SB)/8, $0x0000000010000000
+GLOBL word_0000000010000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_7ff8000000000001<>+0(SB)/8, $0x7ff8000000000001
+GLOBL word_7ff8000000000001<>(SB), RODATA|NOPTR, $8
+
+DATA word_3e7000000044b830<>+0(SB)/8, $0x3e7000000044b830
+GLOBL word_3e7000000044b830<>(SB), RODATA|NOPTR, $8
+
+DATA word_412e848000000000<>+0(SB)/8, $0x412e848000000000
+GLOBL word_412e848000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_3f50624dd2f1a9fc<>+0(SB)/8, $0x3f50624dd2f1a9fc
+GLOBL word_3f50624dd2f1a9fc<>(SB), RODATA|NOPTR, $8
+
+DATA word_4024000000000000<>+0(SB)/8, $0x4024000000000000
+GLOBL word_4024000000000000<>(SB), RODATA|NOPTR, $8
+
+DATA word_4170000000000000<>+0(SB)/8, $0x4170000000000000
+GLOBL word_4170000000000000<>(SB), RODATA|NOPTR, $8
+
 // func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64, slack float64) int
 // Requires: AVX, AVX512DQ, AVX512F, CMOV
 TEXT ·gaussianAddAVX512(SB), NOSPLIT, $0-48
@@ -17332,14 +17486,14 @@ TEXT ·gaussianAddAVX512(SB), NOSPLIT, $0-48
 	MOVQ              groups+16(FP), DX
 	VBROADCASTSD      scale+24(FP), Z0
 	VBROADCASTSD      slack+32(FP), Z1
-	VMOVUPD           doubles0<>+0(SB), Z2
-	VMOVUPD           doubles0<>+64(SB), Z3
-	VMOVUPD           doubles1<>+0(SB), Z4
-	VMOVUPD           doubles1<>+64(SB), Z5
-	VMOVUPD           doubles2<>+0(SB), Z6
-	VMOVUPD           doubles2<>+64(SB), Z7
-	VMOVUPD           doubles3<>+0(SB), Z8
-	VMOVUPD           doubles3<>+64(SB), Z9
+	VMOVUPD           doubles1<>+0(SB), Z2
+	VMOVUPD           doubles1<>+64(SB), Z3
+	VMOVUPD           doubles2<>+0(SB), Z4
+	VMOVUPD           doubles2<>+64(SB), Z5
+	VMOVUPD           doubles3<>+0(SB), Z6
+	VMOVUPD           doubles3<>+64(SB), Z7
+	VMOVUPD           doubles4<>+0(SB), Z8
+	VMOVUPD           doubles4<>+64(SB), Z9
 	MOVQ              CX, BX
 	VMOVDQU64         (BX), Z11
 	VPUNPCKLQDQ       64(BX), Z11, Z10
@@ -17451,77 +17605,77 @@ stop:
 	VZEROUPPER
 	RET
 
-DATA doubles0<>+0(SB)/8, $0x3fef07c1f07c1f08
-DATA doubles0<>+8(SB)/8, $0x3fed41d41d41d41d
-DATA doubles0<>+16(SB)/8, $0x3febacf914c1bad0
-DATA doubles0<>+24(SB)/8, $0x3fea41a41a41a41a
-DATA doubles0<>+32(SB)/8, $0x3fe8f9c18f9c18fa
-DATA doubles0<>+40(SB)/8, $0x3fe7d05f417d05f4
-DATA doubles0<>+48(SB)/8, $0x3fe6c16c16c16c17
-DATA doubles0<>+56(SB)/8, $0x3fe5c9882b931057
-DATA doubles0<>+64(SB)/8, $0x3fe4e5e0a72f0539
-DATA doubles0<>+72(SB)/8, $0x3fe4141414141414
-DATA doubles0<>+80(SB)/8, $0x3fe3521cfb2b78c1
-DATA doubles0<>+88(SB)/8, $0x3fe29e4129e4129e
-DATA doubles0<>+96(SB)/8, $0x3fe1f7047dc11f70
-DATA doubles0<>+104(SB)/8, $0x3fe15b1e5f75270d
-DATA doubles0<>+112(SB)/8, $0x3fe0c9714fbcda3b
-DATA doubles0<>+120(SB)/8, $0x3fe0410410410410
-GLOBL doubles0<>(SB), RODATA|NOPTR, $128
-
-DATA doubles1<>+0(SB)/8, $0xbfaf829b0e7832f8
-DATA doubles1<>+8(SB)/8, $0xbfc6f0d28ae56b4e
-DATA doubles1<>+16(SB)/8, $0xbfd29552f81ff521
-DATA doubles1<>+24(SB)/8, $0xbfd9525a9cf456b6
-DATA doubles1<>+32(SB)/8, $0xbfdfb9186d5e3e29
-DATA doubles1<>+40(SB)/8, $0xbfe2e8e2bae11d31
-DATA doubles1<>+48(SB)/8, $0xbfe5d1bdbf5809ca
-DATA doubles1<>+56(SB)/8, $0xbfe89a3386c1425b
-DATA doubles1<>+64(SB)/8, $0xbfeb44f77bcc8f64
-DATA doubles1<>+72(SB)/8, $0xbfedd46a04c1c4a1
-DATA doubles1<>+80(SB)/8, $0xbff02552a5a5d0ff
-DATA doubles1<>+88(SB)/8, $0xbff154c3d2f4d5ea
-DATA doubles1<>+96(SB)/8, $0xbff2795e1289b11b
-DATA doubles1<>+104(SB)/8, $0xbff393e0d3562a1a
-DATA doubles1<>+112(SB)/8, $0xbff4a4f85db03ebb
-DATA doubles1<>+120(SB)/8, $0xbff5ad404c359f2d
+DATA doubles1<>+0(SB)/8, $0x3fef07c1f07c1f08
+DATA doubles1<>+8(SB)/8, $0x3fed41d41d41d41d
+DATA doubles1<>+16(SB)/8, $0x3febacf914c1bad0
+DATA doubles1<>+24(SB)/8, $0x3fea41a41a41a41a
+DATA doubles1<>+32(SB)/8, $0x3fe8f9c18f9c18fa
+DATA doubles1<>+40(SB)/8, $0x3fe7d05f417d05f4
+DATA doubles1<>+48(SB)/8, $0x3fe6c16c16c16c17
+DATA doubles1<>+56(SB)/8, $0x3fe5c9882b931057
+DATA doubles1<>+64(SB)/8, $0x3fe4e5e0a72f0539
+DATA doubles1<>+72(SB)/8, $0x3fe4141414141414
+DATA doubles1<>+80(SB)/8, $0x3fe3521cfb2b78c1
+DATA doubles1<>+88(SB)/8, $0x3fe29e4129e4129e
+DATA doubles1<>+96(SB)/8, $0x3fe1f7047dc11f70
+DATA doubles1<>+104(SB)/8, $0x3fe15b1e5f75270d
+DATA doubles1<>+112(SB)/8, $0x3fe0c9714fbcda3b
+DATA doubles1<>+120(SB)/8, $0x3fe0410410410410
 GLOBL doubles1<>(SB), RODATA|NOPTR, $128
 
-DATA doubles2<>+0(SB)/8, $0x3ff0000000000000
-DATA doubles2<>+8(SB)/8, $0x3fef6297cff75cb0
-DATA doubles2<>+16(SB)/8, $0x3fed906bcf328d46
-DATA doubles2<>+24(SB)/8, $0x3fea9b66290ea1a3
-DATA doubles2<>+32(SB)/8, $0x3fe6a09e667f3bcd
-DATA doubles2<>+40(SB)/8, $0x3fe1c73b39ae68c8
-DATA doubles2<>+48(SB)/8, $0x3fd87de2a6aea963
-DATA doubles2<>+56(SB)/8, $0x3fc8f8b83c69a60b
-DATA doubles2<>+64(SB)/8, $0x0000000000000000
-DATA doubles2<>+72(SB)/8, $0xbfc8f8b83c69a60b
-DATA doubles2<>+80(SB)/8, $0xbfd87de2a6aea963
-DATA doubles2<>+88(SB)/8, $0xbfe1c73b39ae68c8
-DATA doubles2<>+96(SB)/8, $0xbfe6a09e667f3bcd
-DATA doubles2<>+104(SB)/8, $0xbfea9b66290ea1a3
-DATA doubles2<>+112(SB)/8, $0xbfed906bcf328d46
-DATA doubles2<>+120(SB)/8, $0xbfef6297cff75cb0
+DATA doubles2<>+0(SB)/8, $0xbfaf829b0e7832f8
+DATA doubles2<>+8(SB)/8, $0xbfc6f0d28ae56b4e
+DATA doubles2<>+16(SB)/8, $0xbfd29552f81ff521
+DATA doubles2<>+24(SB)/8, $0xbfd9525a9cf456b6
+DATA doubles2<>+32(SB)/8, $0xbfdfb9186d5e3e29
+DATA doubles2<>+40(SB)/8, $0xbfe2e8e2bae11d31
+DATA doubles2<>+48(SB)/8, $0xbfe5d1bdbf5809ca
+DATA doubles2<>+56(SB)/8, $0xbfe89a3386c1425b
+DATA doubles2<>+64(SB)/8, $0xbfeb44f77bcc8f64
+DATA doubles2<>+72(SB)/8, $0xbfedd46a04c1c4a1
+DATA doubles2<>+80(SB)/8, $0xbff02552a5a5d0ff
+DATA doubles2<>+88(SB)/8, $0xbff154c3d2f4d5ea
+DATA doubles2<>+96(SB)/8, $0xbff2795e1289b11b
+DATA doubles2<>+104(SB)/8, $0xbff393e0d3562a1a
+DATA doubles2<>+112(SB)/8, $0xbff4a4f85db03ebb
+DATA doubles2<>+120(SB)/8, $0xbff5ad404c359f2d
 GLOBL doubles2<>(SB), RODATA|NOPTR, $128
 
-DATA doubles3<>+0(SB)/8, $0x0000000000000000
-DATA doubles3<>+8(SB)/8, $0x3fc8f8b83c69a60b
-DATA doubles3<>+16(SB)/8, $0x3fd87de2a6aea963
-DATA doubles3<>+24(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles3<>+0(SB)/8, $0x3ff0000000000000
+DATA doubles3<>+8(SB)/8, $0x3fef6297cff75cb0
+DATA doubles3<>+16(SB)/8, $0x3fed906bcf328d46
+DATA doubles3<>+24(SB)/8, $0x3fea9b66290ea1a3
 DATA doubles3<>+32(SB)/8, $0x3fe6a09e667f3bcd
-DATA doubles3<>+40(SB)/8, $0x3fea9b66290ea1a3
-DATA doubles3<>+48(SB)/8, $0x3fed906bcf328d46
-DATA doubles3<>+56(SB)/8, $0x3fef6297cff75cb0
-DATA doubles3<>+64(SB)/8, $0x3ff0000000000000
-DATA doubles3<>+72(SB)/8, $0x3fef6297cff75cb0
-DATA doubles3<>+80(SB)/8, $0x3fed906bcf328d46
-DATA doubles3<>+88(SB)/8, $0x3fea9b66290ea1a3
-DATA doubles3<>+96(SB)/8, $0x3fe6a09e667f3bcd
-DATA doubles3<>+104(SB)/8, $0x3fe1c73b39ae68c8
-DATA doubles3<>+112(SB)/8, $0x3fd87de2a6aea963
-DATA doubles3<>+120(SB)/8, $0x3fc8f8b83c69a60b
+DATA doubles3<>+40(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles3<>+48(SB)/8, $0x3fd87de2a6aea963
+DATA doubles3<>+56(SB)/8, $0x3fc8f8b83c69a60b
+DATA doubles3<>+64(SB)/8, $0x0000000000000000
+DATA doubles3<>+72(SB)/8, $0xbfc8f8b83c69a60b
+DATA doubles3<>+80(SB)/8, $0xbfd87de2a6aea963
+DATA doubles3<>+88(SB)/8, $0xbfe1c73b39ae68c8
+DATA doubles3<>+96(SB)/8, $0xbfe6a09e667f3bcd
+DATA doubles3<>+104(SB)/8, $0xbfea9b66290ea1a3
+DATA doubles3<>+112(SB)/8, $0xbfed906bcf328d46
+DATA doubles3<>+120(SB)/8, $0xbfef6297cff75cb0
 GLOBL doubles3<>(SB), RODATA|NOPTR, $128
+
+DATA doubles4<>+0(SB)/8, $0x0000000000000000
+DATA doubles4<>+8(SB)/8, $0x3fc8f8b83c69a60b
+DATA doubles4<>+16(SB)/8, $0x3fd87de2a6aea963
+DATA doubles4<>+24(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles4<>+32(SB)/8, $0x3fe6a09e667f3bcd
+DATA doubles4<>+40(SB)/8, $0x3fea9b66290ea1a3
+DATA doubles4<>+48(SB)/8, $0x3fed906bcf328d46
+DATA doubles4<>+56(SB)/8, $0x3fef6297cff75cb0
+DATA doubles4<>+64(SB)/8, $0x3ff0000000000000
+DATA doubles4<>+72(SB)/8, $0x3fef6297cff75cb0
+DATA doubles4<>+80(SB)/8, $0x3fed906bcf328d46
+DATA doubles4<>+88(SB)/8, $0x3fea9b66290ea1a3
+DATA doubles4<>+96(SB)/8, $0x3fe6a09e667f3bcd
+DATA doubles4<>+104(SB)/8, $0x3fe1c73b39ae68c8
+DATA doubles4<>+112(SB)/8, $0x3fd87de2a6aea963
+DATA doubles4<>+120(SB)/8, $0x3fc8f8b83c69a60b
+GLOBL doubles4<>(SB), RODATA|NOPTR, $128
 
 DATA word_4300000000000000<>+0(SB)/8, $0x4300000000000000
 GLOBL word_4300000000000000<>(SB), RODATA|NOPTR, $8
@@ -17567,10 +17721,10 @@ TEXT ·laplaceRoundAVX512(SB), NOSPLIT, $0-48
 	MOVQ         groups+16(FP), DX
 	VBROADCASTSD half+24(FP), Z0
 	VBROADCASTSD slack+32(FP), Z1
-	VMOVUPD      doubles0<>+0(SB), Z2
-	VMOVUPD      doubles0<>+64(SB), Z3
-	VMOVUPD      doubles1<>+0(SB), Z4
-	VMOVUPD      doubles1<>+64(SB), Z5
+	VMOVUPD      doubles1<>+0(SB), Z2
+	VMOVUPD      doubles1<>+64(SB), Z3
+	VMOVUPD      doubles2<>+0(SB), Z4
+	VMOVUPD      doubles2<>+64(SB), Z5
 
 loop:
 	VMOVDQU64         (CX), Z6

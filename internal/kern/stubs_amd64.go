@@ -362,6 +362,9 @@ func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
 func cutSumFMA(dst *float64, a *float64, rows int, places *int32, pairs *float32, n int)
 
 //go:noescape
+func decimalsAVX512(dst *float64, x *float32, n int)
+
+//go:noescape
 func gaussianAddAVX512(dst *int64, words *uint64, groups int, scale float64, slack float64) int
 
 //go:noescape

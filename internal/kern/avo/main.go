@@ -84,6 +84,7 @@ func main() {
 	squares(false)
 	squares(true)
 	cutSum()
+	decimals()
 	random()
 	chacha8()
 	Generate()

@@ -339,8 +339,14 @@ func (h *rowHasher) begin(head uint64) []uint64 {
 // addMoved hashes the words of a row's cells by position.
 func (h *rowHasher) addMoved(words []uint64) {
 	moved := append(h.moved[:0], headPositions, 0)
-	for _, k := range h.position {
-		moved = append(moved, words[h.cellEnd[k]:h.cellEnd[k+1]]...)
+	if cells := words[2:]; len(cells) == len(h.position) { // a word each
+		for _, k := range h.position {
+			moved = append(moved, cells[k])
+		}
+	} else {
+		for _, k := range h.position {
+			moved = append(moved, words[h.cellEnd[k]:h.cellEnd[k+1]]...)
+		}
 	}
 	h.moved = moved
 	h.positions = append(h.positions, h.hash(moved))

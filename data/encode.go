@@ -70,6 +70,7 @@ type encColumn struct {
 	form   *schema.Form
 	read   func(cell string) (v float64, fault string) // nil: the cell is the number, or words
 	plain  bool                                        // the cell is the number
+	bare   bool                                        // which gives one feature between bounds, by no transform
 	line   bool                                        // a feature between bounds
 	t      func(float64) float64                       // nil: none
 	tmin   float64
@@ -174,6 +175,7 @@ func (k *encColumn) prepare() {
 			k.t = nil
 		}
 	}
+	k.bare = k.plain && k.line && k.t == nil && k.hats+k.waves+len(k.cycles)+k.form.Cells == 0 && !k.form.Grid
 }
 
 // reads sets how the file writes numbers.
@@ -183,6 +185,7 @@ func (e *encoder) reads(n *schema.Notation) {
 		if k := &e.cols[i]; n != nil && k.form != nil {
 			k.read = n.Reader(k.form, k.read)
 			k.plain = k.plain && k.read == nil
+			k.bare = k.bare && k.plain
 		}
 	}
 }
@@ -371,7 +374,11 @@ func (e *encoder) values(values []Value, place []int) (first Fault) {
 		v := &values[place[i]]
 		text := v.Text
 		if v.Is == Number {
-			if k.plain && v.Number-v.Number == 0 {
+			switch finite := v.Number-v.Number == 0; {
+			case finite && k.bare && e.tally == nil && e.line == nil && v.Number >= k.min && v.Number <= k.max:
+				e.feature(k.offset, k.within(v.Number))
+				continue
+			case finite && k.plain:
 				e.number(k, i, v.Number)
 				continue
 			}
@@ -510,6 +517,17 @@ func (e *encoder) number(k *encColumn, i int, v float64) {
 	e.scaled(k, i, v)
 }
 
+// within is a number between bounds, after its transform, as a feature.
+func (k *encColumn) within(v float64) float64 {
+	x := float64(2*((v-k.tmin)/k.width)) - 1
+	if x > 1 {
+		return 1
+	} else if x < -1 {
+		return -1
+	}
+	return x
+}
+
 // scaled adds the features of the number v of column i, clamped to its bounds.
 func (e *encoder) scaled(k *encColumn, i int, v float64) {
 	if !k.line {
@@ -527,12 +545,7 @@ func (e *encoder) scaled(k *encColumn, i int, v float64) {
 	if k.t != nil {
 		v = k.t(v)
 	}
-	x := float64(2*((v-k.tmin)/k.width)) - 1
-	if x > 1 {
-		x = 1
-	} else if x < -1 {
-		x = -1
-	}
+	x := k.within(v)
 	e.feature(k.offset, x)
 	if e.line != nil {
 		e.line[i] = x

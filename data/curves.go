@@ -495,21 +495,26 @@ type cutRows struct{ denseRows }
 // values leaves out those zeros. They are valid until the next call.
 func (r cutRows) values(i int, _ *[]float32) (col []int32, val []float32) {
 	t := r.Made
-	col, val = t.col[:0], t.val[:0]
+	t.col, t.val = slices.Grow(t.col[:0], r.Dim)[:r.Dim], slices.Grow(t.val[:0], r.Dim)[:r.Dim]
+	col, val = t.col, t.val
+	n := 0
 	for _, p := range t.places {
 		if p.run >= 0 {
 			at, first, x := t.cuts[p.run].Line(i, p.line)
-			col, val = append(col, at, first, first+1), append(val, x[:]...)
+			c, v := col[n:n+3], val[n:n+3]
+			c[0], c[1], c[2] = at, first, first+1
+			v[0], v[1], v[2] = x[0], x[1], x[2]
+			n += 3
 			continue
 		}
 		for k, v := range r.X[i*r.Dim+p.rest.from:][:p.rest.n] {
 			if v != 0 {
-				col, val = append(col, int32(p.rest.from+k)), append(val, v)
+				col[n], val[n] = int32(p.rest.from+k), v
+				n++
 			}
 		}
 	}
-	t.col, t.val = col, val
-	return col, val
+	return col[:n], val[:n]
 }
 
 // add skips those zeros, which changes no exact sum.

@@ -127,16 +127,15 @@ type worker struct {
 	hess    hessSum
 	falls   model.Falls
 	// of the row of a first release
-	lines    []line
-	products []product
-	stage    data.Block  // rows of a list, one after the other
-	staged   []float64   // their shares
-	parts    []float64   // shares of the rows of the current block; nil: rows are units
-	next     [][]float32 // rows of the tile that follows
-	viewed   data.Block  // views of rows, one after the other
-	numbers  data.Block  // rows of bytes or 16-bit numbers as float32
-	widener  data.Widener
-	row      []float32 // with its zeros, of which a view is taken
+	lines   []line
+	stage   data.Block  // rows of a list, one after the other
+	staged  []float64   // their shares
+	parts   []float64   // shares of the rows of the current block; nil: rows are units
+	next    [][]float32 // rows of the tile that follows
+	viewed  data.Block  // views of rows, one after the other
+	numbers data.Block  // rows of bytes or 16-bit numbers as float32
+	widener data.Widener
+	row     []float32 // with its zeros, of which a view is taken
 }
 
 var errOtherRows = errors.New("private: table and run do not speak of the same form of rows: bytes, 16-bit numbers or float32")

@@ -109,10 +109,10 @@ func (t *totaling) add(u *worker, v data.View) {
 			continue
 		}
 		col, val := v.Values(row, &u.row)
-		t.products(u, col, val)
+		f := t.products(u, col, val)
 		for k, share := range shares {
 			if share != 0 {
-				t.addCell(u, u.fall[(cell+k)*t.width:][:t.width], v.Dim, col, val, share)
+				t.addCell(u, u.fall[(cell+k)*t.width:][:t.width], v.Dim, col, val, f, share)
 			}
 		}
 	}
@@ -134,8 +134,8 @@ func (t *totaling) cells(label float32) (cell int, shares [2]int64, ok bool) {
 	return cell, [2]int64{t.one - share, share}, true
 }
 
-// addCell adds a row to the sums of a cell.
-func (t *totaling) addCell(u *worker, sums []int64, dim int, col []int32, val []float32, share int64) {
+// addCell adds a row to the sums of a cell, with the products of its features in u.lines times f.
+func (t *totaling) addCell(u *worker, sums []int64, dim int, col []int32, val []float32, f float64, share int64) {
 	counts := t.q.Counts()
 	if counts > 0 {
 		sums[0] += share * t.count
@@ -148,24 +148,22 @@ func (t *totaling) addCell(u *worker, sums []int64, dim int, col []int32, val []
 		}
 		x[j] += share * int64(float64(value)*t.inv)
 	}
-	p := sums[counts+dim:]
-	for _, product := range u.products {
-		p[product.at] += share * product.value
+	p, n := sums[counts+dim:], len(t.of)
+	for i, a := range u.lines {
+		first := a.at*(2*n-a.at-1)/2 - a.at - 1 // of all products, less the number of the other feature
+		for _, b := range u.lines[i+1:] {
+			p[first+b.at] += share * int64(f*(a.value*b.value))
+		}
 	}
 }
 
-// A product of two features of a row, in units of its numbers, and its number among all products.
-type product struct {
-	at    int
-	value int64
-}
-
-// products sets u.products to those of a row. They are rounded toward zero, so they are no longer than they are in real
+// products sets u.lines to the features of a row that are not 0 and that products are of, and returns what their
+// products are multiplied by before they are rounded toward zero, so that they are no longer than they are in real
 // arithmetic.
-func (t *totaling) products(u *worker, col []int32, val []float32) {
-	u.products, u.lines = u.products[:0], u.lines[:0]
+func (t *totaling) products(u *worker, col []int32, val []float32) (f float64) {
+	u.lines = u.lines[:0]
 	if t.q.Pairs == 0 {
-		return
+		return 0
 	}
 	square := 0.0 // of whole numbers up to 2²⁰, and of norm up to that: exact
 	take := func(at int, value float32) {
@@ -187,16 +185,7 @@ func (t *totaling) products(u *worker, col []int32, val []float32) {
 			take(a, val[k])
 		}
 	}
-	f := t.q.Pairs * (1 - 0x1p-40) / math.Sqrt(square)
-	n := len(t.of)
-	for i, a := range u.lines {
-		before := a.at*(2*n-a.at-1)/2 - a.at - 1 // of b, among all products
-		for _, b := range u.lines[i+1:] {
-			if k := int64(f * (a.value * b.value)); k != 0 {
-				u.products = append(u.products, product{before + b.at, k})
-			}
-		}
-	}
+	return t.q.Pairs * (1 - 0x1p-40) / math.Sqrt(square)
 }
 
 // A feature of a row that products are of, by its number among those, in units of the row's numbers.

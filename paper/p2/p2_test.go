@@ -37,7 +37,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("%s fails: %s", c.Name, c.Found)
 		}
 	}
-	if len(r.Claims) != 27 {
+	if len(r.Claims) != 29 {
 		t.Errorf("%d claims", len(r.Claims))
 	}
 	for _, p := range r.Figures[0].Panels().Plots {

@@ -298,8 +298,10 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 			"without noise F − F* falls like 1/t or faster (over the last decade, as 1/t^p with p ≥ 0.95)", p >= 0.95,
 			"p = %.3f; F − F* = %.3g at the end"+once, p, r.short(t, "l2", k, 0))
 	}
-	const mean = ", F at the mean of x̃, which stands for ỹ with ℓ1, and with noise"
-	at := map[string]string{"(9)": mean, "(11)": mean}
+	of := map[string]string{ // the corollaries' bounds are for σ = 0
+		"(9)":  "run, F at the mean of x̃, which stands for ỹ with ℓ1, and with noise",
+		"(10)": "run without noise", "(11)": "run without noise, F at the mean of x̃, which stands for ỹ", "(12)": "run without noise",
+	}
 	for _, number := range []string{"(9)", "(10)", "(11)", "(12)"} {
 		worst := 0.0
 		for _, b := range r.Bounds {
@@ -310,7 +312,7 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 			}
 		}
 		from := map[string]string{"(9)": "Theorem 2", "(10)": "Cor. 3.2", "(11)": "Cor. 3.4", "(12)": "Cor. 3.4"}[number]
-		says := "the bound on " + onBound[number][len(number)+2:] + " holds at each recorded point of each run" + at[number]
+		says := "the bound on " + onBound[number][len(number)+2:] + " holds at each recorded point of each " + of[number]
 		all.Add(from, number+", "+t, says, worst <= 1, "at most %.2g of the bound"+once, worst)
 	}
 	all.Add("", "local samples, "+t, "under an ε that holds, samples of more rows reach a lower loss than one row",

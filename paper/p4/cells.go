@@ -22,6 +22,7 @@ type Cell struct {
 	Runs      int
 	Converged int
 	Certified int // converged with a claim that is true
+	Broken    int // steps after which runs were broken off; 0: none was
 	Loss, Steps, Hessians, Seconds,
 	Gradient, Curvature, NoiseRatio paper.Mean
 
@@ -38,6 +39,9 @@ func cellOf(runs []Run) Cell {
 		}
 		if r.Certified() {
 			c.Certified++
+		}
+		if r.Status == method.Running {
+			c.Broken = r.Steps
 		}
 	}
 	c.Loss = paper.MeanOf(runs, func(r Run) float64 { return r.Loss })

@@ -45,15 +45,12 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 				c.Certified == c.Runs, "%d of %d", c.Certified, c.Runs)
 		}
 	}
-	f, patience := found(cells), size.Patience
-	if size.Whole {
-		patience = 0
-	}
-	f.printedClaims(&list, patience)
+	f := found(cells)
+	f.printedClaims(&list)
 	if _, ok := f.cell(ijcnn1, "loose, ℓ2", "2OPT-LS", epsilons[0]); ok {
 		f.misprint(&list)
 	}
-	f.sentences(&list, patience)
+	f.sentences(&list)
 	list.NotTested("§4", "early-stops-are-acceptable",
 		"a run that does not end may be stopped early and its point is still acceptable",
 		"What is acceptable has no measure in the paper.")
@@ -64,7 +61,7 @@ func claims(size Size, cells []Cell) (list paper.Claims) {
 
 // printedClaims has one claim for each cell that the paper prints: whether all five runs end, or ×. Losses stand
 // beside.
-func (f found) printedClaims(list *paper.Claims, patience int) {
+func (f found) printedClaims(list *paper.Claims) {
 	for _, table := range []string{sampled, ijcnn1} {
 		for _, s := range Settings {
 			from := "§4"
@@ -79,7 +76,7 @@ func (f found) printedClaims(list *paper.Claims, patience int) {
 						continue
 					}
 					name := paper.PrintedCell + fmt.Sprintf("%s, %s, %s, ε = %v", m, table, s.Name, c.Epsilon)
-					if stopped := c.stopped(patience); stopped != "" {
+					if stopped := c.stopped(); stopped != "" {
 						list.NotTested(from, name, p.says(), fmt.Sprintf("%s%s: the others may end later. Noise %.2g × ε_g.",
 							c.ends(), stopped, c.NoiseRatio.Value))
 						continue
@@ -112,12 +109,12 @@ func (p printed) beside() string {
 	return fmt.Sprintf(" (the paper: %.3f)", p.loss)
 }
 
-// stopped says that runs which do not end are broken off before all of T steps; never where patience is 0.
-func (c Cell) stopped(patience int) string {
-	if c.ended() || patience == 0 || c.Most <= patience {
+// stopped says that runs which do not end are broken off before all of T steps.
+func (c Cell) stopped() string {
+	if c.Broken == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (runs stop at %d of T = %d)", patience, c.Most)
+	return fmt.Sprintf(" (runs stop at %d of T = %d)", c.Broken, c.Most)
 }
 
 // disagree is why a cell is not as printed, as far as the experiments beside the table tell.
@@ -133,7 +130,7 @@ func (f found) disagree(c Cell, p printed) string {
 		if i > 0 {
 			name += ofNorm(k)
 			if l, ok := f.cell(name, c.Setting.Name, c.Method, c.Epsilon); ok {
-				why += fmt.Sprintf("; of norm %v %s", k, l.ends())
+				why += fmt.Sprintf("; of norm %v %s%s", k, l.ends(), l.stopped())
 			}
 		}
 		if as, all := f.agreeing(name, c.Table); all > 0 {
@@ -214,11 +211,12 @@ func (f factors) shown(list *paper.Claims, from, name, says, found, why string) 
 	list.Add(from, name, says, m > 0, "%s", found).Because(why)
 }
 
-// against says whether the mean of ratios is on the other side of 1 than that of others.
+// against says whether the means of these ratios and of others are on two sides of 1, both by more than two standard
+// errors.
 func (f factors) against(others factors) bool {
-	a, _ := paper.MeanError(f)
-	b, _ := paper.MeanError(others)
-	return a*b < 0
+	a, one := paper.MeanError(f)
+	b, two := paper.MeanError(others)
+	return a*b < 0 && math.Abs(a) > 2*one && math.Abs(b) > 2*two
 }
 
 // String is the geometric mean of the ratios, and the range of two standard errors about it.
@@ -319,7 +317,7 @@ func every(Cell) bool { return true }
 
 // sentences checks what the paper says in general, once each, over the cells of the real tables in which all runs of
 // both methods end: by the geometric mean of the ratios, where the sentence does not speak of every cell.
-func (f found) sentences(list *paper.Claims, patience int) {
+func (f found) sentences(list *paper.Claims) {
 	if f.beside("OPT", "TR", bounds[0], real, every).cells == 0 {
 		list.NotTested("§1, §4, §5, §E.3", "general-sentences", "the OPT family takes fewer steps, Hessians and less time than DP-TR",
 			"They are judged on the real tables; give --data.")
@@ -344,7 +342,7 @@ func (f found) sentences(list *paper.Claims, patience int) {
 	says := "2OPT-LS consistently outperforms DP-TR, which the paper says of runtimes: at a lower final loss"
 	text := fmt.Sprintf("in %d of %d cells, in %d by more than two standard errors over runs with the same start, and higher by as much in %d",
 		v.loss, v.both, v.low, v.high)
-	if v.high == 0 && v.loss < v.both {
+	if v.high == 0 && (v.both == 0 || v.loss < v.both) {
 		list.NotTested("§5", "consistently-lower-loss", says, "Not shown by two standard errors: "+text+".")
 	} else {
 		list.Add("§5", "consistently-lower-loss", says, v.high == 0, "%s", text).Because(curvature)
@@ -373,7 +371,7 @@ func (f found) sentences(list *paper.Claims, patience int) {
 	list.Add("§4", "2opt-ls-consistently-well",
 		"2OPT-LS performs consistently well across all budgets and both settings: all runs end", well == cells,
 		"in %d of %d cells of Covertype with the non-convex regularizer", well, cells)
-	f.improvements(list, patience)
+	f.improvements(list)
 	most, where, tr := 0.0, "", versus{}
 	for _, m := range Methods[1:] {
 		if v := f.beside(m, "TR", bounds[0], real, every); v.hess >= most {
@@ -387,7 +385,7 @@ func (f found) sentences(list *paper.Claims, patience int) {
 }
 
 // improvements checks what §4 says of its table, Covertype with the non-convex regularizer, by both of its figures.
-func (f found) improvements(list *paper.Claims, patience int) {
+func (f found) improvements(list *paper.Claims) {
 	here := func(c Cell) bool { return c.Setting.Reg == "nonconvex" }
 	for _, q := range []struct{ says, method string }{
 		{"Line search", "OPT-LS"}, {"Mini-batching", "OPT-B"},
@@ -415,13 +413,16 @@ func (f found) improvements(list *paper.Claims, patience int) {
 		broken := 0
 		for _, c := range f {
 			if (c.Method == m || c.Method == "2"+m) && c.Table == real[0] && c.Bound == bounds[0] && here(c) &&
-				c.stopped(patience) != "" {
+				c.Broken > 0 {
 				broken++
 			}
 		}
 		if v.alone+v.behind <= broken {
-			list.NotTested("§4", name, says, fmt.Sprintf("Not shown: %s. In %d of these cells runs are broken off at %d steps and may end later.",
-				found, broken, patience))
+			why := "Not shown: " + found + "."
+			if broken > 0 {
+				why += fmt.Sprintf(" In %d of these cells runs are broken off and may end later.", broken)
+			}
+			list.NotTested("§4", name, says, why)
 			continue
 		}
 		list.Add("§4", name, says, v.alone > v.behind, "%s", found)

@@ -63,7 +63,7 @@ func TestPrinted(t *testing.T) {
 		{1, 5, "holds", ""}, {1, 4, "fails", "the noise alone is about 0 × ε_g"}, {1, 0, "fails", "neither its σ"},
 	} {
 		var list paper.Claims
-		found{cell(sampled, c.epsilon, c.converged), cell(sampled+ofNorm(2), c.epsilon, 0)}.printedClaims(&list, 200)
+		found{cell(sampled, c.epsilon, c.converged), cell(sampled+ofNorm(2), c.epsilon, 0)}.printedClaims(&list)
 		if len(list) != 1 || list[0].Verdict() != c.verdict || !strings.Contains(list[0].Why, c.why) {
 			t.Errorf("%v: found %+v", c, list)
 		}
@@ -71,7 +71,11 @@ func TestPrinted(t *testing.T) {
 			t.Errorf("%v: found %+v", c, v)
 		}
 		list = nil
-		found{cell(sampled, c.epsilon, c.converged)}.printedClaims(&list, 100)
+		early := cell(sampled, c.epsilon, c.converged)
+		if c.converged < 5 {
+			early.Broken = 100
+		}
+		found{early}.printedClaims(&list)
 		if list[0].NotTested != (c.converged < 5) || list[0].NotTested && !strings.Contains(list[0].Why, "runs stop at 100 of T = 150") {
 			t.Errorf("%v, broken off: %+v", c, list[0])
 		}
@@ -307,7 +311,7 @@ func TestRowsDecide(t *testing.T) {
 	}
 	for ratio, want := range map[float64]string{0.3: "not tested", 1: "fails"} {
 		var list paper.Claims
-		cells(ratio).improvements(&list, 0)
+		cells(ratio).improvements(&list)
 		if c := list[0]; c.Name != "OPT-LS improves on OPT, time" || c.Verdict() != want {
 			t.Errorf("%v: %s, %s: %s%s", ratio, c.Name, c.Verdict(), c.Found, c.Why)
 		}

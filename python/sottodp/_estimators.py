@@ -1268,7 +1268,7 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
     @staticmethod
     def _numbers(predicted: pyarrow.Table) -> NDArray[np.float64]:
         """The prediction of each row that sotto predict wrote, NaN for rows that a schema file drops."""
-        return predicted.column(0).to_numpy() if predicted.num_rows else np.empty(0)
+        return predicted.column(0).to_numpy().copy() if predicted.num_rows else np.empty(0)  # Arrow's own cannot be written
 
 
 def _read(schema: _types.Path) -> dict[str, Any]:

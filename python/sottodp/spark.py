@@ -69,7 +69,8 @@ class _Spark:
         answered = df.withColumn(made, udf(functions.struct(*[functions.col(_quoted(name)) for name in names])))
         new = {"prediction": functions.col(f"`{made}`.prediction")}
         if classes:  # Spark makes the arrays: of pandas' it would convert each number by itself
-            new["probability"] = functions.array(*[functions.col(f"`{made}`.{name}") for name in classes])
+            none = functions.lit(float("nan"))  # of a row that the schema drops
+            new["probability"] = functions.array(*[functions.coalesce(functions.col(f"`{made}`.{name}"), none) for name in classes])
         kept = [functions.col(_quoted(name)) for name in df.columns if name not in new]
         return answered.select(*kept, *[column.alias(name) for name, column in new.items()])
 

@@ -171,6 +171,9 @@ def test_regression():
     X, y = table(4000)
     r = SottoRegressor(4, 1e-5, "add-or-remove", domain=[(-1, 1)] * 3, target_range=(-4, 4), rows=4000, dataset="numbers")
     assert r.fit(X, y).score(*table(4000, seed=2)) > 0.5
+    mine = r.predict(X)
+    mine -= y  # the array is the caller's
+    np.testing.assert_array_equal(mine + y, r.predict(X) - y + y)
     with pytest.raises(ValueError, match="domain"):
         clone(r).set_params(domain=[(-1, 1)] * 2).fit(X, y)
 

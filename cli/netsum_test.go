@@ -81,7 +81,7 @@ func TestSumNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(m.File.W, first.File.W) || m.File.Offset != first.File.Offset {
+		if !slices.Equal(m.File.W, first.File.W) || !slices.Equal(m.File.Offset, first.File.Offset) {
 			t.Errorf("owner %d has another model than owner 1", i+1)
 		}
 		info, err := runlog.ReadInfo(dir)

@@ -46,7 +46,7 @@ type Auto struct {
 	Steps    int      `yaml:"steps" json:"steps" doc:"number of steps T (default: from the length of the run, 60 to 400, or 28; 8 to 100 for pure ε)"`
 	Rate     float64  `yaml:"rate" json:"rate" doc:"step size η (default 3/L, L the curvature bound of the objective, or less for a short run)"`
 	Momentum float64  `yaml:"momentum" json:"momentum" doc:"momentum β (default: from the length of the run, at most 1−10/T; 1−3/T for pure ε)"`
-	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean; for one margin, Gaussian noise and batches of all rows) or none (default: mean for two classes, and for the squared loss if columns have curves, where its noise is short, otherwise none)"`
+	Center   string   `yaml:"center" json:"center,omitempty" doc:"what rows are taken relative to: mean (their noisy mean; for linear models, Gaussian noise and batches of all rows) or none (default: mean, where its noise is short, for two classes, and for more and the squared loss if columns have curves; otherwise none)"`
 	Solve    string   `yaml:"solve" json:"solve,omitempty" doc:"how the squared loss is minimized: by gradients, or by statistics (noisy XᵀX and Xᵀy, as adassp does) (default: statistics where their noise is small, otherwise gradients)"`
 	Gradient Gradient `clip:"clip norm C of one record's gradient, in the L1 norm if δ is 0, otherwise in the L2 norm (default: 0.1 to 0.5 of the loss's Lipschitz bound, smaller with more noise; for the squared loss 0.05 to 0.5 of R × the width of labels)" batch:"rows of a step, drawn without replacement under replace-one, each independently under add-or-remove (default: 0, all rows)" noise_multiplier:"scale of Laplace noise, or standard deviation of Gaussian noise, over the sensitivity of the sum (default: the smallest that the budget allows)"`
 	Fallback string   `yaml:"fallback" json:"fallback,omitempty" doc:"what stands in for a model that gets more rows wrong than it: class (the more frequent class, by noisy counts at the end) or none (default: class where the noise in a margin is large and last is none, otherwise none)"`
@@ -159,6 +159,7 @@ type autoChoice struct {
 	counts     float64
 	countShare float64 // of the budget, for them
 	sharePart  float64 // of the budget, for the share of a class
+	centerPart float64 // of the budget, for the mean row
 	quad       bool    // the loss is the squared one
 	kinked     bool    // the regularizer has kinks
 	ridge      float64 // statistics: their ridge × d/R²; 0: they are not for this model or these fields
@@ -274,7 +275,7 @@ func (c *autoChoice) left() float64 {
 		left -= c.sharePart
 	}
 	if c.CenterNoise > 0 {
-		left -= centerShare
+		left -= c.centerPart
 	}
 	if c.Fallback == FallbackClass {
 		left -= c.countShare

@@ -211,7 +211,7 @@ func TestExplain(t *testing.T) {
 // adds up; and not where that is refused, or what rows are taken relative to is given.
 func TestAutoCenters(t *testing.T) {
 	pub := facts(privacy.AddRemove)
-	pub.Centered = true
+	pub.Centered, pub.OneMargin = true, true
 	fit := func(m method.Auto, epsilon float64) method.Auto {
 		fitted, err := m.Configure(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-6, Adjacency: pub.Adjacency}, Accountant: account.Best{}})
 		if err != nil {
@@ -251,6 +251,18 @@ func TestAutoCenters(t *testing.T) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
+	one := pub
+	pub.Classes, pub.OneMargin, pub.Dim = 3, false, 3*one.Dim
+	if m := fit(method.Auto{}, 1); m.Center != "" {
+		t.Errorf("several classes without curves: %+v", m)
+	}
+	pub.Numeric = []oracle.Numeric{{At: 0, Waves: 2}}
+	m := fit(method.Auto{}, 1)
+	mean, all := 1/(m.CenterNoise*m.CenterNoise), float64(m.Steps)/(m.Gradient.Noise*m.Gradient.Noise)
+	if share := mean / (mean + all); m.Center != method.CenterMean || math.Abs(share-0.05) > 1e-3 {
+		t.Errorf("several classes over curves, %v of the budget for the mean: %+v", share, m)
+	}
+	pub = one
 	pub.Centered = false
 	if m := fit(method.Auto{}, 1); m.Center != "" {
 		t.Errorf("rows that cannot be centered: %+v", m)

@@ -19,8 +19,12 @@ const (
 	CenterNone = "none" // nothing
 )
 
-// centerShare is the part of the budget that the mean row takes: of μ², which adds up over Gaussian noise on all rows.
-const centerShare = 0.1
+// The part of the budget that the mean row takes, of one margin and of those of classes: of μ², which adds up over
+// Gaussian noise on all rows.
+const (
+	centerShare        = 0.1
+	centerClassesShare = 0.05
+)
 
 // leastPart: rows less their mean count as at least half as long as rows are, which the noise in the mean may make
 // them.
@@ -104,7 +108,7 @@ func (c *autoChoice) checkCenter(pub oracle.Public) error {
 	case c.Center != "" && c.Center != CenterMean && c.Center != CenterNone:
 		return fmt.Errorf("center: found %q; choose %s or %s", c.Center, CenterMean, CenterNone)
 	case c.Center == CenterMean && !c.centerable(pub):
-		return fmt.Errorf("center: found %s; choose %s, as rows are centered only for models with one margin over rows of numbers, with Gaussian noise and without batch", c.Center, CenterNone)
+		return fmt.Errorf("center: found %s; choose %s, as rows are centered only for linear models over rows of numbers, with Gaussian noise and without batch", c.Center, CenterNone)
 	}
 	return nil
 }
@@ -118,7 +122,7 @@ func (c *autoChoice) centerable(pub oracle.Public) bool {
 // default; 0: never.
 func (c *autoChoice) longestCenter(pub oracle.Public) float64 {
 	switch {
-	case pub.Classes == 2:
+	case pub.Classes == 2 && pub.OneMargin, pub.Classes > 0 && len(pub.Numeric) > 0:
 		return autoCenter
 	case c.quad && pub.Shifted && len(pub.Numeric) > 0:
 		return autoNumberCenter
@@ -134,8 +138,11 @@ func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 	if !c.centerable(pub) {
 		return
 	}
-	noise := one / math.Sqrt(centerShare)
-	c.long = noise * math.Sqrt(float64(pub.Dim)) // over the bound on a row
+	if c.centerPart = centerShare; pub.Margins() > 1 {
+		c.centerPart = centerClassesShare
+	}
+	noise := one / math.Sqrt(c.centerPart)
+	c.long = noise * math.Sqrt(perClass(pub)) // over the bound on a row
 	if c.FirstNoise > 0 {
 		c.long = c.firstLength(pub)
 	}

@@ -102,22 +102,22 @@ func (c *autoChoice) reasons(pub oracle.Public) (rests []string, why map[string]
 		}
 		why["clip"] = fmt.Sprintf("%.3g of the largest possible gradient; smaller with more noise", c.Gradient.Clip/c.whole)
 		why["noise_multiplier"] = "the smallest that the budget allows for these steps"
-		why["center"] = "rows cannot be centered here: that is for models with one margin over rows of numbers, with Gaussian noise and without batch"
+		why["center"] = "rows cannot be centered here: that is for linear models over rows of numbers, with Gaussian noise and without batch"
 		switch {
 		case c.FirstNoise > 0:
 			rests = append(rests, c.atStart(pub))
 			why["center"] = "rows less their noisy mean, which follows from the first release"
 		case c.long > 0:
 			rests = append(rests,
-				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", centerShare, c.long))
+				fmt.Sprintf("center: the mean row, released with %g of the budget, would have noise of length %.3g, over the bound on a row", c.centerPart, c.long))
 			why["center"] = "rows are not centered by default for this loss"
 			if most := c.longestCenter(pub); most > 0 {
-				why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", most, centerShare)
+				why["center"] = fmt.Sprintf("rows less their noisy mean, if its noise is at most %g of the bound on a row long; %g of the budget pays for it; rate and clip then follow the shorter rows", most, c.centerPart)
 			}
 		}
 		if c.ShareNoise > 0 {
 			rests = append(rests, c.atShare(pub))
-			why["center"] = fmt.Sprintf("rows less their noisy mean, as predictions begin at a share; %g of the budget pays for it; rate and clip then follow the shorter rows", centerShare)
+			why["center"] = fmt.Sprintf("rows less their noisy mean, as predictions begin at a share; %g of the budget pays for it; rate and clip then follow the shorter rows", c.centerPart)
 			why["fallback"] = "a model that noise decides is drawn toward the share of a class"
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy/mech"
@@ -94,7 +97,7 @@ func (c *autoChoice) setFallback(pub oracle.Public, one, delta float64) {
 // by more than the deviation of that difference, the step leans to the class.
 func (m Auto) orClass(ctx context.Context, o oracle.Oracle, w []float64, st Step) (Step, error) {
 	pub, q := o.Public(), m.countQuery()
-	at := append(append(make([]float64, 0, len(w)+1), w...), st.Offset(w))
+	at := append(slices.Clone(w), floats.Sum(st.Offset(w)))
 	for _, v := range at {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return st, nil // the run diverged

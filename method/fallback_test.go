@@ -121,8 +121,8 @@ func TestFallbackStep(t *testing.T) {
 			for _, v := range w {
 				norm += v * v
 			}
-			if least := math.Abs(last.Offset(w)) - math.Sqrt(norm); !(least > 0) || last.Offset(w)*c.lean < 0 {
-				t.Errorf("%+v: a margin of norm %v may keep its sign beside the offset %v", c, math.Sqrt(norm), last.Offset(w))
+			if offset := last.Offset(w)[0]; !(math.Abs(offset) > math.Sqrt(norm)) || offset*c.lean < 0 {
+				t.Errorf("%+v: a margin of norm %v may keep its sign beside the offset %v", c, math.Sqrt(norm), offset)
 			}
 			factor := m.MarginFactor(wide(1000, 3), method.Objective{})
 			for st, err := range m.Run(t.Context(), o, method.Objective{}) {
@@ -131,7 +131,7 @@ func TestFallbackStep(t *testing.T) {
 				}
 				factor.Add(st)
 			}
-			half := func(factor float64) float64 { return 1 / (1 + math.Exp(-math.Abs(factor*last.Offset(w)))) } // of a row in the middle
+			half := func(factor float64) float64 { return 1 / (1 + math.Exp(-math.Abs(factor*last.Offset(w)[0]))) } // of a row in the middle
 			if a, want := factor.Of(w), math.Min(last.Share, half(1)); !(a > 0 && a <= 1) || math.Abs(half(a)-want) > 1e-3 {
 				t.Errorf("%+v: factor %v, a row in the middle has the probability %v, want %v", c, a, half(a), want)
 			}

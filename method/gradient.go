@@ -382,7 +382,7 @@ func (g Gradient) On(o oracle.Oracle) *Noisy {
 func (n *Noisy) Around(center []float64, shift float64) {
 	if n.query.Shift = shift; center != nil {
 		n.query.Centered = true
-		n.at = append(make([]float64, len(center)), center...)
+		n.at = append(make([]float64, n.o.Public().Dim), center...)
 	}
 	n.queries[0] = n.query
 }

@@ -36,8 +36,8 @@ const (
 // the probabilities that its last release shows.
 type Made struct {
 	W      []float64
-	Offset float64 // of all margins
-	Noise  float64 // as ParameterNoise
+	Offset []float64 // of margins, as Step.Offset
+	Noise  float64   // as ParameterNoise
 }
 
 // lastQuery asks how far the model's probabilities are from the labels.
@@ -110,16 +110,18 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		expected, clear = math.Sqrt(expected*m.LastMedian), lastClear
 	}
 	shifts := make([]float64, pub.Margins())
-	if st.Center != nil {
-		shifts[0] = -floats.Dot(w, st.Center)
+	if n := len(st.Center); n > 0 {
+		for k := range shifts {
+			shifts[k] = -floats.Dot(w[k*n:(k+1)*n], st.Center)
+		}
 	}
 	floats.Scale(expected, w)
 	floats.Scale(expected, shifts)
 	offsets := make([]float64, len(shifts))
 	offsets[0] = st.Shift
-	made := &Made{W: w, Offset: shifts[0] + st.Shift, Noise: expected * noise}
 	if m.LastNoise == 0 {
-		return made, nil
+		floats.Add(shifts, offsets)
+		return &Made{W: w, Offset: something(shifts), Noise: expected * noise}, nil
 	}
 	b, err := o.Batch(ctx, sample.Full{}, q)
 	if err != nil {
@@ -136,11 +138,10 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 			loose = math.Hypot(shareOffset, m.oddsDeviation(pub, st.Shift))
 		}
 		a, offsets[0] = calibrated(answer, rows, deviation, q.Bound, 1, st.Shift, lastFactor, loose)
-		made.Offset = a*shifts[0] + offsets[0]
-	} else { // a model file has no offsets of classes, which are near 0
+	} else { // its own offsets of classes are near 0
 		a, _ = calibratedClasses(answer, rows, deviation, q.Bound, 1, offsets, lastFactor, lastOffset, clear)
 	}
 	floats.Scale(a, w)
-	made.Noise = expected * a * noise
-	return made, nil
+	floats.AddScaled(offsets, a, shifts)
+	return &Made{W: w, Offset: something(offsets), Noise: expected * a * noise}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/sottodp/sotto/internal/kern"
 	"github.com/sottodp/sotto/method/reg"
@@ -145,17 +146,30 @@ type Step struct {
 	Kept [][]float64
 }
 
-// Offset is what a margin of W over rows as they are lacks: the shift, what the center takes, and what a leaning step's
-// gets.
-func (st Step) Offset(w []float64) float64 {
-	offset := st.Shift
+// Offset is what margins of W over rows as they are lack: the shift and what a leaning step's get, of one margin, and
+// what the center takes from each; nil: nothing.
+func (st Step) Offset(w []float64) []float64 {
+	offset := []float64{st.Shift}
 	if st.Lean != 0 {
-		offset += st.Lean * norm2(w)
+		offset[0] += st.Lean * norm2(w)
 	}
-	for j, m := range st.Center {
-		offset -= w[j] * m
+	for k := 0; st.Center != nil && k*len(st.Center) < len(w); k++ {
+		if k == len(offset) {
+			offset = append(offset, 0)
+		}
+		for j, m := range st.Center {
+			offset[k] -= w[k*len(st.Center)+j] * m
+		}
 	}
-	return offset
+	return something(offset)
+}
+
+// something is an offset, nil if it is 0.
+func something(offset []float64) []float64 {
+	if slices.ContainsFunc(offset, func(v float64) bool { return v != 0 }) {
+		return offset
+	}
+	return nil
 }
 
 // Loop makes a method's Run of its loop, which yields a Step after each iteration until yield is false, and

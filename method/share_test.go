@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/oracle"
@@ -83,7 +85,7 @@ func TestShareRun(t *testing.T) {
 		if want := math.Log(p / (1 - p)); math.Abs(last.Shift-want) > 1e-9 {
 			t.Fatalf("a share of %v: margins are shifted by %v, want %v", share, last.Shift, want)
 		}
-		if last.Made == nil || math.Abs(last.Made.Offset-last.Shift) > 1e-12 {
+		if last.Made == nil || math.Abs(floats.Sum(last.Made.Offset)-last.Shift) > 1e-12 {
 			t.Fatalf("a share of %v: %+v", share, last.Made)
 		}
 		for j, v := range last.Made.W {

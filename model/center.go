@@ -9,21 +9,20 @@ import (
 
 // A Center is a public point m that a pass takes from every row, without a row less m being stored:
 //
-//	z_i = ⟨w, x_i⟩ − ⟨w, m⟩
-//	‖∇ℓ_i‖ = |s_i|·‖x_i − m‖,  ‖x_i − m‖² = ‖x_i‖² − 2⟨x_i, m⟩ + ‖m‖²
-//	Σ c_i ∇ℓ_i = Σ a_i·x_i − m·Σ a_i,  a_i = c_i·s_i
+//	z_ik = ⟨w_k, x_i⟩ − ⟨w_k, m⟩
+//	‖∇ℓ_i‖ = ‖s_i‖·‖x_i − m‖,  ‖x_i − m‖² = ‖x_i‖² − 2⟨x_i, m⟩ + ‖m‖²
+//	Σ c_i ∇_k ℓ_i = Σ a_ik·x_i − m·Σ a_ik,  a_ik = c_i·s_ik
 //
-// AddGrad adds Σ a_i·x_i and keeps Σ a_i, which Taken hands out: the caller takes m·Σ a_i from the sum, once for all
-// rows.
+// for each margin k, one or one for each class. AddGrad adds Σ a_ik·x_i to the gradient and Σ a_ik to Taken: the caller
+// takes m·Σ a_ik from the gradient, once for all rows.
 type Center struct {
-	X      []float64 // m: multiples of the table's unit, of norm up to Bound
-	Square float64   // ‖m‖²
-	Bound  float64   // R: every row has ‖x‖₂ ≤ R; from 2⁻⁴⁰⁰ to 2⁴⁰⁰
-	Margin float64   // ⟨w, m⟩ at the pass's parameters
+	X       []float64 // m: multiples of the table's unit, of norm up to Bound
+	Square  float64   // ‖m‖²
+	Bound   float64   // R: every row has ‖x‖₂ ≤ R; from 2⁻⁴⁰⁰ to 2⁴⁰⁰
+	Margins []float64 // ⟨w_k, m⟩ at the pass's parameters
 	// norms of the rows of a tile as an earlier pass over them found them, 0 for one that none has; nil: none are kept
 	Known []float64
-
-	taken float64
+	Taken []float64 // Σ a_ik
 }
 
 // leastNorm: norms of centered rows count as at least R/8. A row near the center so has no coefficient above 8·C/R, and
@@ -51,18 +50,40 @@ func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 	copy(c.Known, dst)
 }
 
-// take keeps the sum of the coefficients of a tile, which is exact: whole numbers of their unit, each below 2²².
-func (c *Center) take(a []float64) {
-	for _, ai := range a {
-		c.taken += ai
+// margins takes the center from margins, margin after margin; of none, it does nothing.
+func (c *Center) margins(z []float64) {
+	if c == nil {
+		return
+	}
+	n := len(z) / len(c.Margins)
+	for k, margin := range c.Margins {
+		for i := range z[k*n : (k+1)*n] {
+			z[k*n+i] -= margin
+		}
 	}
 }
 
-// Taken is the sum of the coefficients since the last call.
-func (c *Center) Taken() float64 {
-	sum := c.taken
-	c.taken = 0
-	return sum
+// rowNorms are those of rows less a center, or as they are if there is none.
+func (c *Center) rowNorms(dst []float64, v data.View, norm int, ws *Workspace) {
+	if c == nil {
+		RowNorms(dst, v, norm)
+		return
+	}
+	c.norms(dst, v, norm, ws)
+}
+
+// take keeps the sums of a tile's coefficients, margin after margin, which are exact: whole numbers of their unit, each
+// below 2²². Of no center, it does nothing.
+func (c *Center) take(a []float64) {
+	if c == nil {
+		return
+	}
+	n := len(a) / len(c.Taken)
+	for k := range c.Taken {
+		for _, ai := range a[k*n : (k+1)*n] {
+			c.Taken[k] += ai
+		}
+	}
 }
 
 // uncentered panics where a figure is asked of a pass over centered rows that is not one of gradients: a programmer

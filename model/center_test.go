@@ -1,9 +1,11 @@
 package model_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sottodp/sotto/data"
@@ -39,7 +41,7 @@ func TestCenterNorms(t *testing.T) {
 		b := &data.Block{N: 1, Dim: dim, X: make([]float32, dim), Y: []float32{1}}
 		norm, square, from := new(big.Float).SetPrec(300), 0.0, new(big.Float).SetPrec(300)
 		w, margin := make([]float64, dim), 0.0
-		c := &model.Center{X: m, Bound: size}
+		c := &model.Center{X: m, Bound: size, Margins: make([]float64, 1), Taken: make([]float64, 1)}
 		for j, v := range x {
 			b.X[j] = float32(v)
 			d, xj := big.NewFloat(v-m[j]).SetPrec(300), big.NewFloat(v).SetPrec(300)
@@ -47,7 +49,7 @@ func TestCenterNorms(t *testing.T) {
 			from.Add(from, xj.Mul(xj, xj))
 			square += m[j] * m[j]
 			w[j] = rnd.NormFloat64() / size
-			c.Margin += w[j] * m[j]
+			c.Margins[0] += w[j] * m[j]
 			margin += w[j] * (v - m[j])
 		}
 		c.Square = square
@@ -72,10 +74,77 @@ func TestCenterNorms(t *testing.T) {
 		}
 		g := make([]float64, dim)
 		pass.AddGrad(g, []float64{1}, 0)
-		taken := c.Taken()
+		taken := c.Taken[0]
 		for j := range g {
 			if want := slope * (x[j] - m[j]); math.Abs(g[j]-taken*m[j]-want) > 1e-9*(1+math.Abs(slope))*size {
 				t.Fatalf("number %d of the gradient is %v, want %v", j, g[j]-taken*m[j], want)
+			}
+		}
+	}
+}
+
+// TestCenterOfClasses: losses, norms and gradients of softmax less a center are those of rows that were moved.
+func TestCenterOfClasses(t *testing.T) {
+	const dim, classes, unit = 5, 3, 0x1p-12
+	rnd := rand.New(rand.NewPCG(44, 2))
+	m, err := model.New("softmax", model.Options{Dim: dim, Classes: classes, NormBound: 4, Weights: []float64{1, 0.5, 0.25}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		n := 1 + rnd.IntN(9)
+		point := func() float64 { return math.Trunc(rnd.NormFloat64()/2/unit) * unit }
+		c := &model.Center{X: make([]float64, dim), Bound: 4, Margins: make([]float64, classes), Taken: make([]float64, classes)}
+		w := make([]float64, dim*classes)
+		for j := range w {
+			w[j] = rnd.NormFloat64()
+		}
+		for j := range c.X {
+			c.X[j] = point()
+			c.Square += c.X[j] * c.X[j]
+			for k := range c.Margins {
+				c.Margins[k] += w[k*dim+j] * c.X[j]
+			}
+		}
+		block := func() *data.Block {
+			return &data.Block{N: n, Dim: dim, X: make([]float32, n*dim), Y: make([]float32, n), Norm: make([]float32, n)}
+		}
+		rows, moved := block(), block()
+		for i := range n {
+			y := float32(rnd.IntN(classes))
+			rows.Y[i], moved.Y[i] = y, y
+			square, apart := 0.0, 0.0
+			for j := range dim {
+				v := point()
+				rows.X[i*dim+j], moved.X[i*dim+j] = float32(v), float32(v-c.X[j])
+				square, apart = square+v*v, apart+(v-c.X[j])*(v-c.X[j])
+			}
+			rows.Norm[i], moved.Norm[i] = float32(math.Sqrt(square)*(1+1e-6)), float32(math.Sqrt(apart)*(1+1e-6))
+		}
+		coef := make([]float64, n)
+		for i := range coef {
+			coef[i] = rnd.Float64()
+		}
+		figures := func(b *data.Block, center *model.Center) (loss, norm, g []float64) {
+			ws := model.Workspace{Center: center}
+			pass := m.Eval(w, data.View{Block: b, To: n}, &ws)
+			loss, norm, g = make([]float64, n), make([]float64, n), make([]float64, len(w))
+			pass.Loss(loss)
+			pass.GradNorm(norm, 2)
+			pass.AddGrad(g, slices.Clone(coef), 0)
+			return loss, norm, g
+		}
+		loss, norm, g := figures(rows, c)
+		wantLoss, wantNorm, wantG := figures(moved, nil)
+		for j := range g {
+			if got := g[j] - c.Taken[j/dim]*c.X[j%dim]; math.Abs(got-wantG[j]) > 1e-9 {
+				t.Fatalf("number %d of the gradient is %v, over moved rows %v", j, got, wantG[j])
+			}
+		}
+		for i := range n {
+			near := float64(moved.Norm[i]) < 0.5 // such a row counts as one of norm R/8
+			if math.Abs(loss[i]-wantLoss[i]) > 1e-9 || norm[i] < wantNorm[i]*(1-2e-6) || norm[i] > wantNorm[i]*(1+1e-4) && !near {
+				t.Fatalf("a loss of %v and a norm of %v, over moved rows %v and %v", loss[i], norm[i], wantLoss[i], wantNorm[i])
 			}
 		}
 	}
@@ -85,16 +154,22 @@ func TestCenterNorms(t *testing.T) {
 // stages too; others have none.
 func TestOffset(t *testing.T) {
 	b := &data.Block{N: 1, Dim: 2, X: []float32{0.5, -0.25}, Norm: []float32{1}, Y: []float32{1}}
-	w, v := []float64{2, 4}, data.View{Block: b, To: 1}
+	v := data.View{Block: b, To: 1}
 	for _, name := range model.Names() {
 		m, err := model.New(name, model.Options{Dim: 2, NormBound: 1, Classes: classesOf(name, 2), Config: smallOf(name, 2)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved, err := model.WithOffset(m, 0.75) // w·x is 0
+		offset := make([]float64, max(1, m.Dim()/2))
+		w, by := make([]float64, m.Dim()), make([]float64, m.Dim()) // each margin of w is 0, and that of by its offset
+		for k := range offset {
+			offset[k] = 0.75 - float64(k)
+			copy(w[2*k:], []float64{2, 4})
+			copy(by[2*k:], []float64{2 + 2*offset[k], 4})
+		}
+		moved, err := model.WithOffset(m, offset...)
 		if centered := m.Facts().Centered; centered != (err == nil) {
-			t.Errorf("%s: Facts().Centered is %v, but WithOffset says %v; only a model with one margin (a glm) is Centered",
-				name, centered, err)
+			t.Errorf("%s: Facts().Centered is %v, but WithOffset says %v; only a linear model is Centered", name, centered, err)
 		}
 		if err != nil {
 			continue
@@ -102,28 +177,55 @@ func TestOffset(t *testing.T) {
 		var ws model.Workspace
 		got, want := make([]float64, m.Outputs()), make([]float64, m.Outputs())
 		moved.Predict(got, w, v, &ws)
-		m.Predict(want, []float64{3.5, 4}, v, &ws) // w·x is 0.75
+		m.Predict(want, by, v, &ws)
 		for k := range got {
 			if got[k] != want[k] {
-				t.Errorf("%s: with an offset of 0.75 Predict gives %v, and %v with the same margin by w; it depends on the "+
-					"margin alone", name, got, want)
+				t.Errorf("%s: with an offset Predict gives %v, and %v with the same margins by w; it depends on margins alone",
+					name, got, want)
 			}
 		}
 		one, other := make([]float64, 1), make([]float64, 1)
 		moved.Eval(w, v, &ws).Loss(one)
-		m.Eval([]float64{3.5, 4}, v, &ws).Loss(other)
+		m.Eval(by, v, &ws).Loss(other)
 		if one[0] != other[0] {
-			t.Errorf("%s: with an offset of 0.75 Loss is %v, and %v with the same margin by w; it depends on the margin alone",
-				name, one[0], other[0])
+			t.Errorf("%s: with an offset Loss is %v, and %v with the same margins by w; it depends on margins alone", name,
+				one[0], other[0])
 		}
 		if staged, ok := moved.(model.Staged); ok { // see TestClaims
-			if s := staged.Stages(w); len(s[0].B) != 1 || s[0].B[0] != 0.75 {
-				t.Errorf("%s: with an offset of 0.75 the first of its Stages has the biases %v; write the offset there", name,
-					s[0].B)
+			if s := staged.Stages(w); !slices.Equal(s[0].B, offset) {
+				t.Errorf("%s: with an offset the first of its Stages has the biases %v; write the offset there", name, s[0].B)
 			}
 		}
-		if _, err := model.WithOffset(m, math.NaN()); err == nil {
-			t.Errorf("%s: an offset that is not a number", name)
+		for _, none := range [][]float64{{math.NaN()}, append(slices.Clone(offset), 1)} {
+			if len(none) == 1 {
+				none = append(none, offset[1:]...)
+			}
+			if _, err := model.WithOffset(m, none...); err == nil {
+				t.Errorf("%s: takes the offset %v", name, none)
+			}
+		}
+	}
+}
+
+// TestOffsetInFiles: one margin's offset is a number in JSON, those of classes are a list.
+func TestOffsetInFiles(t *testing.T) {
+	for _, c := range []struct {
+		offset model.Offset
+		text   string
+	}{{model.Offset{0.5}, "0.5"}, {model.Offset{0.5, -1}, "[0.5,-1]"}} {
+		text, err := json.Marshal(c.offset)
+		if err != nil || string(text) != c.text {
+			t.Errorf("%v is %s: %v", c.offset, text, err)
+		}
+		var again model.Offset
+		if err := json.Unmarshal(text, &again); err != nil || !slices.Equal(again, c.offset) {
+			t.Errorf("%s is %v: %v", text, again, err)
+		}
+	}
+	for _, text := range []string{`"1"`, `{}`, `["a"]`} {
+		var o model.Offset
+		if err := json.Unmarshal([]byte(text), &o); err == nil {
+			t.Errorf("%s is %v", text, o)
 		}
 	}
 }

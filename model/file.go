@@ -36,8 +36,8 @@ type File struct {
 	Classes   []string  `json:"classes,omitempty"`  // by class index; none for a numeric label
 	Features  []string  `json:"features,omitempty"` // names of the encoded features; none, or Dim of them
 	W         []float64 `json:"w"`                  // parameters, all finite
-	// is added to every margin: of the center of rows, the mean label, a class that stands in
-	Offset    float64         `json:"offset,omitempty"`
+	// is added to margins: of the center of rows, the mean label, a class that stands in
+	Offset    Offset          `json:"offset,omitempty"`
 	Schema    json.RawMessage `json:"schema,omitempty"`    // the schema that encodes a record
 	Guarantee json.RawMessage `json:"guarantee,omitempty"` // what training promised
 	Lab       bool            `json:"lab,omitempty"`       // from a lab run: no guarantee whatever Guarantee says
@@ -137,9 +137,9 @@ func (f *File) New() (Model, error) {
 	}
 	offset := f.Offset
 	if f.MarginFactor != 0 {
-		offset *= f.MarginFactor
+		offset = offset.Times(f.MarginFactor)
 	}
-	if m, err = WithOffset(m, offset); err != nil {
+	if m, err = WithOffset(m, offset...); err != nil {
 		return nil, err
 	}
 	if len(f.Features) != 0 && len(f.Features) != f.Dim {

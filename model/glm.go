@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/sottodp/sotto/data"
@@ -45,21 +44,6 @@ func (m *glm) Name() string { return m.name }
 func (m *glm) Dim() int     { return m.features }
 func (m *glm) Facts() Facts { return m.facts }
 
-// WithOffset is the model whose margins are larger by a public number: that of rows less a center, for rows as they
-// are. Only models with Facts.Centered have it.
-func WithOffset(m Model, offset float64) (Model, error) {
-	if offset == 0 {
-		return m, nil
-	}
-	g, ok := m.(*glm)
-	if !ok || math.IsNaN(offset) || math.IsInf(offset, 0) {
-		return nil, fmt.Errorf("model: %s: offset %v; choose a finite number, for a model with one margin", m.Name(), offset)
-	}
-	with := *g
-	with.offset = offset
-	return &with, nil
-}
-
 func (m *glm) Outputs() int { return max(m.classes, 1) }
 
 func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
@@ -68,10 +52,8 @@ func (m *glm) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	m.margins(p.z, w, v, ws)
 	if p.center = ws.Center; p.center != nil {
 		needFloats(v, "a center")
-		for i := range p.z {
-			p.z[i] -= p.center.Margin
-		}
 	}
+	p.center.margins(p.z)
 	return p
 }
 
@@ -181,11 +163,7 @@ func (p *glmPass) slopes() []float64 {
 
 func (p *glmPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), len(p.z))
-	if p.center != nil {
-		p.center.norms(dst, p.view, norm, p.ws)
-	} else {
-		RowNorms(dst, p.view, norm)
-	}
+	p.center.rowNorms(dst, p.view, norm, p.ws)
 	for i, s := range p.slopes() {
 		dst[i] = up(math.Abs(s), dst[i])
 	}
@@ -197,8 +175,6 @@ func (p *glmPass) AddGrad(dst, c []float64, unit float64) {
 	needUnit(unit)
 	p.a = grow(p.a, len(c))
 	kern.Coef(p.a, p.view.Weights(c, &p.ws.rows), p.slopes(), unit)
-	if p.center != nil {
-		p.center.take(p.a)
-	}
+	p.center.take(p.a)
 	p.view.Add(dst, p.a, 1, unit, &p.ws.rows)
 }

@@ -656,7 +656,7 @@ func TestConstants(t *testing.T) {
 		{"svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: inf, HessLipschitz: inf, Convex: true, OneMargin: true, Coded: true, Centered: true, Start: 1}},
 		{"huber-svm", 2, 0, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 4, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Coded: true, Centered: true, Start: 1}},
 		{"huber-svm", 2, 2, model.Facts{NormBound: 2, Lipschitz: 2, Smooth: 1, HessLipschitz: inf, Convex: true, OneMargin: true, Curved: true, Coded: true, Centered: true, Start: 9. / 8}},
-		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(3)}},
+		{"softmax", 3, 0, model.Facts{NormBound: 2, Lipschitz: 2 * math.Sqrt2, Smooth: 2, HessLipschitz: 8 * math.Sqrt2 / (3 * math.Sqrt(3)), Convex: true, Centered: true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(3)}},
 	} {
 		opt := model.Options{Dim: 3, Classes: c.classes, NormBound: 2}
 		switch c.name {

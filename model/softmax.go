@@ -27,6 +27,7 @@ type softmax struct {
 	features, classes int
 	weights           []float64 // of the classes; nil: all 1
 	facts             Facts
+	offset            []float64 // of the margins of each class; nil: none
 }
 
 // Softmax is the configuration of softmax regression, which has no field.
@@ -43,7 +44,8 @@ func (Softmax) New(opt Options) (Model, error) {
 	return &softmax{features: opt.Dim, classes: opt.Classes, facts: Facts{
 		NormBound: r, Lipschitz: math.Sqrt2 * r, Smooth: r * r / 2,
 		HessLipschitz: r * r * r * math.Sqrt2 / (3 * math.Sqrt(3)),
-		Convex:        true, Bounded: true, Coded: true, Probabilities: true, Start: math.Log(float64(opt.Classes)),
+		Convex:        true, Centered: true, Bounded: true, Coded: true, Probabilities: true,
+		Start: math.Log(float64(opt.Classes)),
 	}}, nil
 }
 
@@ -56,13 +58,27 @@ func (m *softmax) Facts() Facts { return m.facts }
 func (m *softmax) Margins(dst, w []float64, v data.View, ws *Workspace) {
 	check(m, m.features, w, v)
 	needLength("dst", len(dst), v.Len()*m.classes)
-	v.Margins(dst, w, m.classes, &ws.rows)
+	m.margins(dst, w, v, ws)
+}
+
+// margins sets z_ik = ⟨w_k, x_i⟩ + offset_k.
+func (m *softmax) margins(z, w []float64, v data.View, ws *Workspace) {
+	v.Margins(z, w, m.classes, &ws.rows)
+	for k, offset := range m.offset {
+		for i := k * v.Len(); i < (k+1)*v.Len(); i++ {
+			z[i] += offset
+		}
+	}
 }
 
 func (m *softmax) Eval(w []float64, v data.View, ws *Workspace) Pass {
 	check(m, m.features, w, v)
 	p := m.labeled(v, ws)
-	v.Margins(p.z, w, m.classes, &ws.rows)
+	m.margins(p.z, w, v, ws)
+	if p.center = ws.Center; p.center != nil {
+		needFloats(v, "a center")
+	}
+	p.center.margins(p.z)
 	return p
 }
 
@@ -71,6 +87,7 @@ func (m *softmax) labeled(v data.View, ws *Workspace) *softmaxPass {
 	needLabels(v)
 	n, p := v.Len(), &ws.softmax
 	p.view, p.ws, p.weights, p.k, p.d, p.n, p.reduced = v, ws, m.weights, m.classes, m.features, n, false
+	p.center = nil
 	p.z = grow(p.z, n*m.classes)
 	return p
 }
@@ -80,7 +97,7 @@ func (m *softmax) Predict(dst, w []float64, v data.View, ws *Workspace) {
 	n := v.Len()
 	needLength("dst", len(dst), n*m.classes)
 	ws.z = grow(ws.z, n*m.classes)
-	v.Margins(ws.z, w, m.classes, &ws.rows)
+	m.margins(ws.z, w, v, ws)
 	for i := range n {
 		top := largest(ws.z[i:], n, m.classes)
 		out := dst[i*m.classes : (i+1)*m.classes]
@@ -111,6 +128,7 @@ type softmaxPass struct {
 	view    data.View
 	ws      *Workspace
 	weights []float64 // of the classes; nil: all 1
+	center  *Center   // nil: none
 	k, d, n int
 	z       []float64 // margins
 	r       []float64 // residuals
@@ -214,7 +232,7 @@ func (p *softmaxPass) residuals() []float64 {
 
 func (p *softmaxPass) GradNorm(dst []float64, norm int) {
 	needLength("dst", len(dst), p.n)
-	RowNorms(dst, p.view, norm)
+	p.center.rowNorms(dst, p.view, norm, p.ws)
 	r, n := p.residuals(), p.n
 	// above the rounding of K additions of squares and a root, or K hypotenuses of 2 ulp each
 	slack := 1 + float64(p.k)*0x1p-50
@@ -252,5 +270,6 @@ func (p *softmaxPass) AddGrad(dst, c []float64, unit float64) {
 	for k := range p.k {
 		kern.Coef(p.a[k*p.n:(k+1)*p.n], c, r[k*p.n:(k+1)*p.n], unit)
 	}
+	p.center.take(p.a)
 	p.view.Add(dst, p.a, p.k, unit, &p.ws.rows)
 }

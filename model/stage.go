@@ -43,7 +43,7 @@ func (m *softmax) Stages(w []float64) []Stage {
 			columns[j*m.classes+k] = w[k*m.features+j]
 		}
 	}
-	return []Stage{{Kind: "dense", In: m.features, Out: m.classes, W: columns}}
+	return []Stage{{Kind: "dense", In: m.features, Out: m.classes, W: columns, B: m.offset}}
 }
 
 func (m *network) Stages(w []float64) []Stage {

@@ -37,9 +37,9 @@ func (q Mean) Validate() error {
 	return q.Grad().Validate()
 }
 
-// Shifts says that Grad is answered with Shift: where the label is a number and Shifted, or rows are Centered and the
-// label is a class.
-func (p Public) Shifts() bool { return p.Shifted || p.Centered && p.Classes > 0 }
+// Shifts says that Grad is answered with Shift: where the label is a number and Shifted, or rows are Centered, the
+// label is a class and the model has one margin.
+func (p Public) Shifts() bool { return p.Shifted || p.Centered && p.Classes > 0 && p.Margins() == 1 }
 
 // centerBits are the binary digits of a center's numbers below NormBound.
 const centerBits = 18

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +20,13 @@ import (
 // goes on.
 func TestCenteredRun(t *testing.T) {
 	t.Parallel()
+	t.Run("logistic", func(t *testing.T) { centeredRun(t, "logistic", 1) })
+	t.Run("softmax", func(t *testing.T) { centeredRun(t, "softmax", 2) })
+}
+
+func centeredRun(t *testing.T, name string, margins int) {
 	dir := t.TempDir()
-	job, whole := begin(t, dir, "whole", "method: {name: auto, center: mean, steps: 40}")
+	job, whole := begin(t, dir, "whole", "method: {name: auto, center: mean, steps: 40}", Override{Path: "model.name", Value: name})
 	if m := job.Method.(method.Auto); m.Center != method.CenterMean || !job.Facts.Centered {
 		t.Fatalf("configured as %+v", m)
 	}
@@ -36,14 +42,14 @@ func TestCenteredRun(t *testing.T) {
 	}
 	path := filepath.Join(whole, runlog.ModelFile)
 	file, err := model.Read(path)
-	if err != nil || file.Offset == 0 {
+	if err != nil || len(file.Offset) != margins {
 		t.Fatalf("the model's offset is %v: %v", file.Offset, err)
 	}
 	trained, err := LoadModel(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := trained.Model.(model.Staged).Stages(file.W)[0]; len(s.B) != 1 || s.B[0] != file.Offset || file.MarginFactor != 0 {
+	if s := trained.Model.(model.Staged).Stages(file.W)[0]; !slices.Equal(s.B, file.Offset) || file.MarginFactor != 0 {
 		t.Errorf("the loaded model has the stage %+v", s)
 	}
 	broken(t, l, whole, fmt.Sprint(dir, "/broken"), 21, 21)
@@ -80,7 +86,7 @@ func TestCenteredRun(t *testing.T) {
 	if _, err := Resume(t.Context(), fmt.Sprint(dir, "/edited"), Env{Workers: 1}); err == nil || !strings.Contains(err.Error(), "rows less a center") {
 		t.Errorf("a run whose rows are not centered goes on with centered ones: %v", err)
 	}
-	file.Offset *= 1.5
+	file.Offset = file.Offset.Times(1.5)
 	if err := model.Write(path, file); err != nil {
 		t.Fatal(err)
 	}

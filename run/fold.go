@@ -44,9 +44,9 @@ func newWalk(j *Job, from *method.Checkpoint) *walk {
 
 // margins are what a walk knows of the margins of its output.
 type margins struct {
-	factor float64 // on them; 0: none
-	offset float64 // of them: of the center of rows, the mean label, a class that stands in
-	noise  float64 // in each parameter; 0: not known
+	factor float64      // on them; 0: none
+	offset model.Offset // of them: of the center of rows, the mean label, a class that stands in
+	noise  float64      // in each parameter; 0: not known
 }
 
 // output is the model: what the steps are folded into, with its bumps smoothed where the method does that.
@@ -159,7 +159,7 @@ type ending struct {
 }
 
 // finite says whether the parameters make a model.
-func (e ending) finite() bool { return score.Finite(e.w...) && score.Finite(e.margins.offset) }
+func (e ending) finite() bool { return score.Finite(e.w...) && score.Finite(e.margins.offset...) }
 
 // fold walks over the oracle to the end, and hands each step to see. If the answers end before the method does, with
 // replay.ErrEnd, the ending is that of the steps until then.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
@@ -52,7 +54,7 @@ func TestLinearRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mean := file.Offset; i < 2 && !(mean > 40 && mean < 70) || c.earlier && mean != 0 {
+		if mean := floats.Sum(file.Offset); i < 2 && !(mean > 40 && mean < 70) || c.earlier && mean != 0 {
 			t.Errorf("%s: the model's offset is %v", c.more, mean)
 		}
 		half, edited := fmt.Sprint(dir, "/broken"), fmt.Sprint(dir, "/edited")

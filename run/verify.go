@@ -302,7 +302,7 @@ func (v *Verification) replay(ctx context.Context) error {
 		v.Say("replay", all && !end.finite(),
 			"%s, replayed from %s to step %d by its releases, without data: the parameters are not finite, and the run made no model", v.Info.Method, start, end.steps)
 	} else {
-		worst := max(apart(narrow(v.Job, end), file.W), apart([]float64{end.margins.offset}, []float64{file.Offset}))
+		worst := max(apart(narrow(v.Job, end), file.W), apart(end.margins.offset, file.Offset))
 		v.Say("replay", all && v.near(worst),
 			"%s, replayed from %s to step %d by its releases, without data, gives the %d parameters of %s, the largest relative difference being %.3g",
 			v.Info.Method, start, end.steps, len(file.W), runlog.ModelFile, worst)

@@ -152,7 +152,7 @@ func (d *Demo) sum(id string, test *data.Table, seconds float64) (*simulate.Resu
 			return nil, err
 		case i == 0:
 			first = t.File
-		case !slices.Equal(t.File.W, first.W) || t.File.Offset != first.Offset:
+		case !slices.Equal(t.File.W, first.W) || !slices.Equal(t.File.Offset, first.Offset):
 			return nil, fmt.Errorf("%s has another model than %s", o.Name, d.Plan.Owners[0].Name)
 		}
 	}

@@ -179,7 +179,7 @@ func (p *Plan) sum(ctx context.Context, id string, env Env) (*Result, error) {
 		}
 	}
 	for i, f := range files {
-		if f.Offset != files[0].Offset || !slices.Equal(f.W, files[0].W) {
+		if !slices.Equal(f.Offset, files[0].Offset) || !slices.Equal(f.W, files[0].W) {
 			return nil, fmt.Errorf("simulate: %s has another model than %s", p.Owners[i].Name, p.Owners[0].Name)
 		}
 	}

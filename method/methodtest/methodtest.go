@@ -113,7 +113,7 @@ func (o *Oracle) Mean(q oracle.Mean) ([]float64, error) {
 	if err := o.take(q); err != nil {
 		return nil, err
 	}
-	m := make([]float64, o.Facts.Dim)
+	m := make([]float64, o.Facts.Features())
 	for j := range m {
 		m[j] = o.noise()
 	}

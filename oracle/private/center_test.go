@@ -83,14 +83,14 @@ func TestCenteredRowIsWithinTheBound(t *testing.T) {
 		for i := range rows {
 			rows[i].y = float32(rnd.IntN(max(classes, 1) + 1))
 		}
-		w, bound := anyLine(rnd, features, 1).From, math.Exp2(rnd.Float64()*40-30)
+		w, bound := anyLine(rnd, m.Dim(), 1).From, math.Exp2(rnd.Float64()*40-30)
 		open := func(rows []row, workers int) *Local {
 			s := new(Local)
 			s.open(table(rows, max(2, classes), rapid.Bool().Draw(t, "sparse")), m, workers)
 			s.split, s.tile = 1+rnd.IntN(20), 1+rnd.IntN(20)
 			return s
 		}
-		total := make([]int64, features)
+		total := make([]int64, m.Dim())
 		for i := range rows {
 			s := open(rows[i:i+1], 1)
 			unit, counts, err := s.around(w, center, clip.Norm{C: bound}, nil, true)
@@ -101,15 +101,17 @@ func TestCenteredRowIsWithinTheBound(t *testing.T) {
 			if most = max(most, size/bound); size > bound {
 				t.Fatalf("a row adds %v of the bound %v", size, bound)
 			}
-			// counts = a·(x − m) over the unit of rows, with one whole number a.
-			var first, at *big.Int
-			for j, c := range counts {
-				d := big.NewInt(int64(float64(rows[i].x[j])/testUnit) - int64(center[j]/testUnit))
-				if first == nil && d.Sign() != 0 {
-					first, at = d, big.NewInt(c)
-				}
-				if first == nil && c != 0 || first != nil && new(big.Int).Mul(big.NewInt(c), first).Cmp(new(big.Int).Mul(at, d)) != 0 {
-					t.Fatalf("a row adds %v, which is not along it less the center", counts)
+			// counts = a_k·(x − m) over the unit of rows, with one whole number a_k for each margin.
+			for counts := range slices.Chunk(counts, features) {
+				var first, at *big.Int
+				for j, c := range counts {
+					d := big.NewInt(int64(float64(rows[i].x[j])/testUnit) - int64(center[j]/testUnit))
+					if first == nil && d.Sign() != 0 {
+						first, at = d, big.NewInt(c)
+					}
+					if first == nil && c != 0 || first != nil && new(big.Int).Mul(big.NewInt(c), first).Cmp(new(big.Int).Mul(at, d)) != 0 {
+						t.Fatalf("a row adds %v, which is not along it less the center", counts)
+					}
 				}
 			}
 			for j, c := range counts {
@@ -222,11 +224,15 @@ func TestCenteredNeighbors(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 23))
 		dim := 1 + rnd.IntN(6)
 		center, rule := anyCenter(rnd, dim), clip.Norm{C: math.Exp2(rnd.Float64()*40 - 30)}
-		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1})
-		rows, w := centeredRows(rnd, 2+rnd.IntN(40), center), anyLine(rnd, dim, 1).From
+		m, _ := model.New(rapid.SampledFrom([]string{"logistic", "svm", "huber-svm", "softmax"}).Draw(t, "model"), model.Options{Dim: dim, Classes: 2, NormBound: 1})
+		rows, w := centeredRows(rnd, 2+rnd.IntN(40), center), anyLine(rnd, m.Dim(), 1).From
 		ofRows, grid := rapid.Bool().Draw(t, "of rows"), 0.0
 		if ofRows && rapid.Bool().Draw(t, "in L1") {
 			rule.P = 1
+		}
+		numbers := m.Dim()
+		if ofRows {
+			numbers = dim
 		}
 		rounded := func(rows []row) []int64 {
 			tab := table(rows, 2, rapid.Bool().Draw(t, "sparse"))
@@ -241,7 +247,8 @@ func TestCenteredNeighbors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			grid = gridOf(unit, rule.C, dim, rule.Norm())
+			counts = counts[:numbers]
+			grid = gridOf(unit, rule.C, numbers, rule.Norm())
 			mech.RoundShift(counts, shiftOf(unit, grid))
 			return counts
 		}
@@ -282,7 +289,7 @@ func TestCenteredSumsAreTheSameOnAllMachines(t *testing.T) {
 // centeredConfig is config for a run that centers rows.
 func centeredConfig(t testing.TB, tab *data.Table, adj privacy.Adjacency, rows int) Config {
 	cfg := config(t, tab, adj, rows)
-	cfg.Facts.Centered = true
+	cfg.Facts.Centered, cfg.Facts.OneMargin = true, true
 	return cfg
 }
 
@@ -417,10 +424,10 @@ func TestCentersThatAreNone(t *testing.T) {
 			t.Errorf("%+v: %v, %d charges", q, err, meter.charges-charged)
 		}
 	}
-	cfg.Model, _ = model.New("softmax", model.Options{Dim: 2, Classes: 2, NormBound: 1})
-	cfg.Facts.Dim = 4
-	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "softmax") {
-		t.Errorf("centered rows of a softmax model: %v", err)
+	cfg.Model = network(t, 2, 2, "2 relu")
+	cfg.Facts.Dim = cfg.Model.Dim()
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "which the model mlp") {
+		t.Errorf("centered rows of a network: %v", err)
 	}
 }
 

@@ -14,7 +14,11 @@ var clips = []sum.Kind{sum.Gradients, sum.Rows, sum.Hessians, sum.Within}
 // checkSum refuses what does not fit the model, and a unit that is not the Summer's own: two builds of Sotto could
 // differ in it.
 func checkSum(s *sum.Sum, c *scale, facts oracle.Public) error {
-	switch dim := facts.Dim; {
+	dim := facts.Dim
+	if s.Of == sum.Rows {
+		dim = facts.Features()
+	}
+	switch {
 	case s.Of == sum.CellTotals:
 		if err := s.Totals.Fits(facts); err != nil {
 			return err
@@ -48,6 +52,8 @@ func answered(s *sum.Sum, facts oracle.Public) error {
 	switch {
 	case (s.Of == sum.Rows || s.Center != nil) && !facts.Centered:
 		return fmt.Errorf("found %s, or a center, of a run whose rows are not centered", s.Of)
+	case s.Center != nil && len(s.Center) != facts.Features():
+		return fmt.Errorf("found a center of %d numbers; rows have %d features", len(s.Center), facts.Features())
 	case s.Of == sum.Margins && !facts.Calibrated:
 		return errNotCalibrated
 	case s.Of == sum.Margins && len(s.At) != 2*facts.Margins()+1:

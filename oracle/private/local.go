@@ -87,7 +87,7 @@ type Local struct {
 	ofRows   bool      // rows are summed instead of gradients
 	centered bool      // center is taken from the rows
 	center   model.Center
-	taken    int64 // of centered rows: the sum of all coefficients, in unit
+	taken    []int64 // of centered rows: the sum of all coefficients, in unit, for each margin
 
 	apart     []float64 // ‖x − m‖ of each row, as the last pass with this center found it; 0: none has. nil: not kept
 	apartFrom []float64 // that center
@@ -116,7 +116,8 @@ type worker struct {
 	counts  []int64   // the sum of the rows before, in units of s.sums, if
 	flushed bool      // there are any
 	center  model.Center
-	taken   int64     // of centered rows: the sum of the coefficients so far, in units of s.unit
+	taken   []int64   // of centered rows: the sums of the coefficients so far, in units of s.unit
+	sums    []float64 // those of a tile
 	plain   []float64 // the sum so far when there is no unit
 	norm    []float64
 	c       []float64
@@ -392,9 +393,11 @@ func (s *Local) clipped(w []float64, rule clip.Rule, facts oracle.Public, rows [
 		return 0, err
 	}
 	s.w, s.rule, s.unit, s.sums, s.tally, s.rows, s.all = w, rule, unit/s.rowUnit, unit, nil, rows, all
-	s.taken = 0
+	s.taken = append(s.taken[:0], make([]int64, len(s.center.Margins))...)
 	for _, u := range s.run() {
-		s.taken += u.taken
+		for k, taken := range u.taken {
+			s.taken[k] += taken
+		}
 	}
 	return s.sums, nil
 }
@@ -464,9 +467,12 @@ func (u *worker) pass() {
 	if u.filled > 0 { // what was broken off, or not taken
 		clear(u.acc)
 	}
-	u.filled, u.flushed, u.taken = 0, false, 0
+	u.filled, u.flushed, u.taken = 0, false, u.taken[:0]
 	if u.ws.Center = nil; s.centered && s.tally == nil {
-		u.center = s.center // a worker keeps the sum of its own coefficients
+		margins := len(s.center.Margins) // a worker keeps the sums of its own coefficients
+		u.taken, u.sums = append(u.taken, make([]int64, margins)...), append(u.sums[:0], make([]float64, margins)...)
+		u.center = s.center
+		u.center.Taken = u.sums
 		u.ws.Center = &u.center
 		defer func() { u.ws.Center = nil }()
 	}
@@ -601,7 +607,10 @@ func (u *worker) add(v data.View) {
 	}
 	pass.AddGrad(u.acc, c, u.s.unit)
 	if c := u.ws.Center; c != nil {
-		u.taken += int64(c.Taken() / u.s.unit)
+		for k, sum := range c.Taken {
+			u.taken[k] += int64(sum / u.s.unit)
+		}
+		clear(c.Taken)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 var errNotShifted = errors.New("private: means of labels, and gradients at shifted margins, are for models with one margin over rows of numbers")
 
-var errNotCentered = errors.New("private: means of rows, and gradients of rows less a center, are for models with one margin over rows of numbers")
+var errNotCentered = errors.New("private: means of rows, and gradients of rows less a center, are for linear models over rows of numbers")
 
 // Mean answers a charged query of the mean row. The line where private becomes public is in released.
 func (b *batch) Mean(q oracle.Mean) ([]float64, error) {
@@ -22,7 +22,7 @@ func (b *batch) Mean(q oracle.Mean) ([]float64, error) {
 	if err := b.take(q); err != nil {
 		return nil, err
 	}
-	m := b.memory(o.cfg.Facts.Dim)
+	m := b.memory(o.cfg.Facts.Features())
 	o.sum = sum.Sum{Of: sum.Rows, Clip: q.Grad().Clip, W: m}
 	if err := o.noisySum(m, q.Grad(), b.size); err != nil {
 		return nil, err
@@ -35,10 +35,10 @@ func (o *Oracle) splitCenter(q oracle.Grad, at []float64) (w, center []float64, 
 	if !q.Centered {
 		return at, nil, nil
 	}
-	dim := o.cfg.Facts.Dim // as many as features: the model has one margin
-	if len(at) != 2*dim {
+	dim, features := o.cfg.Facts.Dim, o.cfg.Facts.Features()
+	if len(at) != dim+features {
 		return nil, nil,
-			fmt.Errorf("private: found %d parameters and numbers of the center; the model has %d parameters, and rows as many features", len(at), dim)
+			fmt.Errorf("private: found %d parameters and numbers of the center; the model has %d parameters, and rows have %d features", len(at), dim, features)
 	}
 	return at[:dim], at[dim:], nil
 }
@@ -52,10 +52,10 @@ func (s *Local) setCenter(m, w []float64) error {
 		return nil
 	}
 	t := s.table
-	c := model.Center{X: m, Bound: t.NormBound}
+	c := model.Center{X: m, Bound: t.NormBound, Margins: s.center.Margins[:0]}
 	limit := t.NormBound / t.Unit
 	var square float64 // of whole numbers up to 2²⁰: exact
-	for j, v := range m {
+	for _, v := range m {
 		k := v / t.Unit
 		if !(k >= -limit && k <= limit) || k != math.Trunc(k) {
 			return fmt.Errorf("private: a number of the center is no multiple of %v, the unit of rows, within %v", t.Unit,
@@ -64,7 +64,13 @@ func (s *Local) setCenter(m, w []float64) error {
 		if square += k * k; square > limit*limit {
 			return fmt.Errorf("private: the center's norm is above %v, the bound on rows", t.NormBound)
 		}
-		c.Margin += v * w[j]
+	}
+	for k := range slices.Chunk(w, len(m)) {
+		margin := 0.0
+		for j, v := range m {
+			margin += v * k[j]
+		}
+		c.Margins = append(c.Margins, margin)
 	}
 	if !(t.NormBound >= 0x1p-400 && t.NormBound <= 0x1p400) {
 		return fmt.Errorf("private: rows of norm up to %v are not centered", t.NormBound)
@@ -88,14 +94,18 @@ const (
 	mostApart = 1 << 22
 )
 
-// lessCenter takes the center, times the sum of all coefficients, from numbers from number from on: one whole number
-// from another, modulo 2⁶⁴ as all sums.
+// lessCenter takes the center, times the sum of all coefficients of a margin, from numbers from number from on: one
+// whole number from another, modulo 2⁶⁴ as all sums.
 func (s *Local) lessCenter(dst []int64, from int) {
 	if !s.centered {
 		return
 	}
-	for j := range dst {
-		dst[j] -= int64(s.center.X[from+j]/s.rowUnit) * s.taken
+	k, j := from/len(s.center.X), from%len(s.center.X)
+	for i := range dst {
+		dst[i] -= int64(s.center.X[j]/s.rowUnit) * s.taken[k]
+		if j++; j == len(s.center.X) {
+			k, j = k+1, 0
+		}
 	}
 }
 

@@ -110,11 +110,11 @@ func anyUnitSum(t *rapid.T, kind string) (m model.Model, rows []row, q *unitSum)
 			m, classes = anyKind(t, rnd, features)
 		}
 		draw(n, classes)
-		center := anyCenter(rnd, features)
-		grad(line.From[:features], clip.Norm{C: bound}, nil)
+		center, w := anyCenter(rnd, features), anyLine(rnd, m.Dim(), 1).From
+		grad(w, clip.Norm{C: bound}, nil)
 		inner := q.sum
 		q.sum = func(s *Local, list []int32) []int64 {
-			if err := s.setCenter(center, line.From[:features]); err != nil {
+			if err := s.setCenter(center, w); err != nil {
 				t.Fatal(err)
 			}
 			return inner(s, list)

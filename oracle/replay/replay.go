@@ -190,7 +190,7 @@ func (b *batch) Grad(q oracle.Grad, w []float64) ([]float64, error) {
 }
 
 // Mean returns the recorded mean row.
-func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Dim) }
+func (b *batch) Mean(q oracle.Mean) ([]float64, error) { return b.take(q, b.o.Facts.Features()) }
 
 // Totals returns the recorded sums.
 func (b *batch) Totals(q oracle.Totals) ([]float64, error) {

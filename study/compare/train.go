@@ -121,7 +121,7 @@ func (p *Plan) one(ctx context.Context, c *Cell, q *part) (Result, error) {
 		r.Outcome = run.Diverged
 		return r, nil
 	}
-	fitted, err := model.WithOffset(job.Model, last.Offset(w))
+	fitted, err := model.WithOffset(job.Model, last.Offset(w)...)
 	if err != nil {
 		return r, err
 	}

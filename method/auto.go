@@ -67,6 +67,7 @@ type Auto struct {
 	// Of runs written before these were chosen: 0.
 	FirstDoubt float64 `yaml:"-" json:"first_doubt,omitempty"` // firstDoubt of the first release
 	LastMedian float64 `yaml:"-" json:"last_median,omitempty"` // of the factor, over more than two classes: see expected
+	LastReach  float64 `yaml:"-" json:"last_reach,omitempty"`  // as lastReach, of more than two classes
 
 	// noise multiplier of a count of class 1, at the log-odds of whose share predictions begin; 0: they begin at 0
 	ShareNoise float64 `yaml:"-" json:"share_noise,omitempty"`

@@ -24,7 +24,8 @@ const (
 const (
 	lastShare  = 0.03 // of the budget, of μ²
 	lastLoud   = 0.2  // the deviation of the sum of what probabilities are off, over the rows, up to which there is one
-	lastBound  = 6.0  // oracle.Margins.Bound
+	lastBound  = 6.0  // oracle.Margins.Bound, at least
+	lastReach  = 0.1  // the deviation of the slope in a factor, over the rows, up to which the bound follows margins
 	lastWeight = 0.5  // oracle.Margins.Weight
 	lastFactor = 0.5  // deviation of the law of the factor, over the factor
 	lastOffset = 1.0  // deviation of the law of an offset
@@ -81,7 +82,7 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 		return
 	}
 	if c.Last = LastMargins; !pub.OneMargin {
-		c.LastMedian = lastMedian
+		c.LastMedian, c.LastReach = lastMedian, lastReach
 	}
 }
 
@@ -123,6 +124,11 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 		floats.Add(shifts, offsets)
 		return &Made{W: w, Offset: something(shifts), Noise: expected * noise}, nil
 	}
+	a, rows, deviation := 1.0, float64(pub.Rows), m.LastNoise*q.Sensitivity(pub)
+	// Twice the length that margins have of a row that lies in all directions alike: beyond the bound a factor's error
+	// does not show.
+	long := 2 * pub.NormBound * norm2(w) / math.Sqrt(float64(chosen.Features()))
+	q.Bound = math.Max(q.Bound, math.Min(long, m.LastReach*rows/deviation))
 	b, err := o.Batch(ctx, sample.Full{}, q)
 	if err != nil {
 		return nil, err
@@ -131,7 +137,6 @@ func (m Auto) finish(ctx context.Context, o oracle.Oracle, obj Objective, factor
 	if err != nil {
 		return nil, err
 	}
-	a, rows, deviation := 1.0, float64(pub.Rows), m.LastNoise*q.Sensitivity(pub)
 	if pub.OneMargin {
 		loose := lastOffset
 		if m.ShareNoise > 0 {

@@ -298,7 +298,8 @@ func (r *networks) claims(all *paper.Claims) {
 			if net.Model != c.model {
 				continue
 			}
-			least, found := r.lead(net.Name, c.iteration, c.value, c.slack), fmt.Sprintf("%s, means of %d seeds:", net.Name, r.Seeds)
+			least := r.lead(net.Name, c.iteration, c.value, c.slack)
+			found := fmt.Sprintf("%s, means of %d seeds:", net.Name, r.Seeds)
 			for _, m := range networkLines {
 				found += fmt.Sprintf(" %s %.4g,", m, math.Abs(r.mean(net.Name, m, c.iteration, c.value)))
 			}

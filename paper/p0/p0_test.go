@@ -247,4 +247,7 @@ func TestByOthers(t *testing.T) {
 	if got := f.byOthers(); got != "two (3.4 %)" || !f.differs() {
 		t.Errorf("it agrees with %q", got)
 	}
+	if f.sotto = 0.025; f.byOthers() != "one (6.0 %), three (0.1 %)" {
+		t.Errorf("it differs with %q", f.byOthers())
+	}
 }

@@ -161,11 +161,13 @@ func (r *Report) unprinted(name string, clip float64, part string) []other {
 	return list
 }
 
-// byOthers names the choices with which the result agrees with the paper.
+// byOthers names the choices with which the result agrees with the paper, where ours does not; or those with which it
+// differs from the paper, where ours agrees.
 func (f figure) byOthers() string {
 	var names []string
+	agrees := f.agrees()
 	for _, o := range f.others {
-		if f.sotto = o.loss; f.agrees() {
+		if f.sotto = o.loss; !agrees && f.agrees() || agrees && f.differs() {
 			names = append(names, fmt.Sprintf("%s (%.1f %%)", o.name, 100*o.loss))
 		}
 	}

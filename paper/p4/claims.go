@@ -181,7 +181,7 @@ func (f found) misprint(list *paper.Claims) {
 			if c, ok := f.cell(table, tight.Name, "2OPT-LS", e); ok {
 				list = append(list, fmt.Sprintf("%.2f", c.Loss.Value))
 				if c.Broken > 0 {
-					stopped = fmt.Sprintf(", broken off after %d steps,", c.Broken)
+					stopped = fmt.Sprintf(", broken off after %d steps", c.Broken)
 				}
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/account"
+	"github.com/sottodp/sotto/run/runlog"
 	"github.com/sottodp/sotto/schema"
 )
 
@@ -313,6 +314,10 @@ func PrepareOn(spec *Spec, schema *schema.Schema) (*Job, error) {
 			return nil, &InputError{spec.Place(field), err}
 		}
 		return nil, &InputError{spec.Place("method." + field), fmt.Errorf("method.%w", err)}
+	}
+	if n := method.MaxSteps(j.Method); n > runlog.MostSteps {
+		return nil, &InputError{spec.Place("method.steps"), fmt.Errorf("method.steps: found %d; choose at most %d: %s has a line for each step, and larger files are not read again",
+			n, runlog.MostSteps, runlog.StepsFile)}
 	}
 	j.setOutput()
 	if auto, ok := j.Method.(method.Auto); ok && j.Spec.Output == method.TailAverage {

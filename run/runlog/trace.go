@@ -35,6 +35,10 @@ const (
 	StepsFile    = "steps.jsonl"
 )
 
+// MostSteps is the most steps of a run: steps.jsonl, with lines of at most 119 bytes, is then one that readers accept
+// (readfile.Lines, readfile.Count).
+const MostSteps = 9_000_000
+
 // GroupEvery is how long records wait for their group.
 const GroupEvery = 500 * time.Millisecond
 

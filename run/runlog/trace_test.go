@@ -3,6 +3,7 @@ package runlog
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sottodp/sotto/internal/readfile"
 	"github.com/sottodp/sotto/privacy"
 )
 
@@ -176,6 +178,18 @@ func TestStepWithoutNorm(t *testing.T) {
 	}
 	if got := read(t, dir).Steps[0]; got != (Step{1, 0.1, -1, -1}) {
 		t.Errorf("read %+v", got)
+	}
+}
+
+// TestMostSteps: the longest lines of a run of MostSteps steps are a file that readers accept.
+func TestMostSteps(t *testing.T) {
+	long := -math.MaxFloat64 / 3
+	line, err := json.Marshal(Step{MostSteps, long, long, long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := MostSteps * (len(line) + 1); size > readfile.Lines || MostSteps > readfile.Count {
+		t.Errorf("%d lines such as %s have %d bytes", MostSteps, line, size)
 	}
 }
 

@@ -195,7 +195,8 @@ func (f found) misprint(list *paper.Claims) {
 	}
 	list.Add("§E.1", "ijcnn-has-4999-rows", "the IJCNN dataset has n = 4,999 points", few > 0 || as == 0,
 		"2OPT-LS ends in all runs of %d of 6 cells with every tenth row (%d of %d runs%s) and of %d with all rows (%d of %d); the paper prints %d that end; losses of the tight solution, by ε: a tenth %s, all %s, the paper %s",
-		few, fewRuns, fewAll, stopped, most, mostRuns, mostAll, as, strings.Join(ofFew, ", "), strings.Join(ofAll, ", "), strings.Join(print, ", ")).
+		few, fewRuns, fewAll, stopped, most, mostRuns, mostAll, as,
+		strings.Join(ofFew, ", "), strings.Join(ofAll, ", "), strings.Join(print, ", ")).
 		Because("4,999 is very likely a misprint of 49,990, the rows of the table that LIBSVM publishes, with which losses are nearly as printed.")
 }
 

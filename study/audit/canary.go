@@ -72,6 +72,7 @@ func (c *canaries) Sum(ctx context.Context, s *sum.Sum) error {
 		return nil
 	}
 	if c.gradients = s.Of == sum.Gradients || s.Of == sum.Rows; c.gradients {
+		c.set.Dim = s.Len() // a sum of rows has a number for each feature
 		c.set.Sum(s.Unit, s.Clip, c.drawn)
 	} else {
 		c.unit = s.Unit
@@ -118,8 +119,9 @@ type canarySet struct {
 	In   []bool // which of them take part
 	Pull bool   // the others pull the other way, as a replaced record does; otherwise they add nothing
 	Key  uint64 // of the directions
-	Dim  int    // of the gradients
-	// Apart says that no two directions have a coordinate in common; there are at most Dim canaries then.
+	Dim  int    // of the last sum
+	// Apart says that no two directions have a coordinate in common; there are at most as many canaries then as each sum
+	// has numbers.
 	Apart bool
 
 	sums int // so far

@@ -37,6 +37,9 @@ type layout struct{ rows, canaries, blank int }
 func layoutOf(job *run.Job) layout {
 	f := job.Facts
 	l := layout{rows: min(craftedRows, max(1, f.Rows/2)), canaries: min(f.Dim, mostCrafted)}
+	if f.Centered { // a sum of rows has a number for each feature
+		l.canaries = min(f.Features(), mostCrafted)
+	}
 	fixed := privacy.Contains[privacy.FixedSampled](job.Plan)
 	if fixed {
 		l.rows = 1

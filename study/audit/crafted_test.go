@@ -125,6 +125,9 @@ func craftedJobs(t *testing.T) map[string]*run.Job {
 	for name, adj := range map[string]privacy.Adjacency{"holdout": privacy.AddRemove, "holdout, replace-one": privacy.ReplaceOne} {
 		jobs[name] = heldOut(t, "classes: [no, yes]", "logistic", adj)
 	}
+	for name, adj := range map[string]privacy.Adjacency{"center of classes": privacy.AddRemove, "center of classes, replace-one": privacy.ReplaceOne} {
+		jobs[name] = centered(t, adj)
+	}
 	return jobs
 }
 
@@ -142,6 +145,45 @@ func heldOut(t *testing.T, label, model string, adj privacy.Adjacency) *run.Job 
 		t.Fatal(err)
 	}
 	return job
+}
+
+// centered is a job whose mean row, which it releases, is shorter than its gradients.
+func centered(t *testing.T, adj privacy.Adjacency) *run.Job {
+	t.Helper()
+	schema, err := labeledSchema(400, 7, "classes: [a, b, c]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delta := 1e-5
+	job, err := job.PrepareOn(&run.Spec{MethodName: "auto", Method: method.Auto{Center: method.CenterMean, Steps: 8}, Model: run.ModelSpec{Name: "softmax"}, Output: method.Last,
+		Privacy: run.PrivacySpec{Epsilon: 4, Delta: &delta, Adjacency: adj, Accountant: "gdp"}}, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !job.Facts.Centered || job.Facts.Features() == job.Facts.Dim {
+		t.Fatalf("the facts are %+v", job.Facts)
+	}
+	return job
+}
+
+// TestAuditOfCenters: an audit looks for records in a mean row as in gradients, which have other numbers of coordinates: in one run and in many.
+func TestAuditOfCenters(t *testing.T) {
+	race.Skip(t)
+	job := centered(t, privacy.AddRemove)
+	r := craft(t, job, 1, "", 300)
+	t.Logf("at least %.3f; μ at least %.3f of %.3f", r.Bound, r.Mu, r.Charged)
+	if r.Refuted() || r.Bound < 0.85*r.Epsilon {
+		t.Errorf("at least %.3f of ε = %v, alarms %v", r.Bound, r.Epsilon, r.Alarms)
+	}
+	for fault, alarm := range map[Fault]string{FaultNoise: "noise: scale", FaultTwice: "canaries"} {
+		if r := craft(t, job, 1, fault, 150); !slices.Contains(r.Alarms, alarm) {
+			t.Errorf("%s is not found: alarms %v", fault, r.Alarms)
+		}
+	}
+	r, err := One(t.Context(), job, synthetic(t, job.Schema, 300), Options{Canaries: 100, Streams: noise.SeededStreams(1)})
+	if err != nil || r.Refuted() || r.Bound <= 0 {
+		t.Errorf("one run: %+v, %v", r, err)
+	}
 }
 
 // TestAuditOfParts: of a run with a holdout the bound is below the claim, and near it: each canary is looked for in its own part, by all that

@@ -41,6 +41,7 @@ func TestOwnersAreAudited(t *testing.T) {
 		"auto":   {nil, 0.85},
 		"newton": {[]string{"method.name", "newton"}, 0.5},
 		"sgd":    {[]string{"method.name", "sgd", "method.batch", "400", "method.steps", "8"}, 0.6},
+		"center": {[]string{"model.name", "softmax", "method.center", "mean"}, 0.85},
 	} {
 		r := craft(t, ofOwners(t, append(c.over, "privacy.epsilon", "8")...), 1, "", 0)
 		t.Logf("%s: at least %.3f, %.3f of any mechanism, %d runs of %d steps, μ %.4f of %.4f, noise %.4f to %.4f", name, r.Bound, r.Plain, r.Runs, r.Steps, r.Mu, r.Charged, r.Scale[0], r.Scale[1])

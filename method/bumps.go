@@ -107,3 +107,7 @@ func perClass(pub oracle.Public) float64 {
 	}
 	return math.Max(1, d)
 }
+
+// rowFeatures is the number of features of a row, without those of places of pairs: perClass but of two classes with a
+// margin each.
+func rowFeatures(pub oracle.Public) float64 { return math.Max(1, float64(pub.WithSlots(0).Features())) }

@@ -142,7 +142,7 @@ func (c *autoChoice) setCenter(pub oracle.Public, one, delta float64) {
 		c.centerPart = centerClassesShare
 	}
 	noise := one / math.Sqrt(c.centerPart)
-	c.long = noise * math.Sqrt(perClass(pub)) // over the bound on a row
+	c.long = noise * math.Sqrt(rowFeatures(pub)) // over the bound on a row
 	if c.FirstNoise > 0 {
 		c.long = c.firstLength(pub)
 	}

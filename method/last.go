@@ -82,7 +82,10 @@ func (c *autoChoice) setLast(pub oracle.Public, one, delta float64) {
 		return
 	}
 	if c.Last = LastMargins; !pub.OneMargin {
-		c.LastMedian, c.LastReach = lastMedian, lastReach
+		c.LastMedian = lastMedian
+	}
+	if pub.Classes > 2 {
+		c.LastReach = lastReach
 	}
 }
 

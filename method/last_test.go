@@ -10,6 +10,8 @@ import (
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/method/methodtest"
 	"github.com/sottodp/sotto/oracle"
+	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/privacy/sample"
 )
 
@@ -67,6 +69,20 @@ func TestLastReach(t *testing.T) {
 		length := math.Sqrt(floats.Dot(o.at[:features*classes], o.at[:features*classes]) / features)
 		if want := c.want(length); math.Abs(o.bound/want-1) > 1e-5 {
 			t.Errorf("%s: margins, %.3g long, are clipped to %v, want %v", c.name, length, o.bound, want)
+		}
+	}
+}
+
+// Two classes with a margin each, too, are looked at up to 6, as one margin of theirs is.
+func TestLastReachOfTwoClasses(t *testing.T) {
+	for classes, want := range map[int]bool{2: false, 3: true} {
+		pub := oracle.Public{Dim: 10 * classes, Rows: 10_000, Classes: classes, Adjacency: privacy.AddRemove, NormBound: 1, Lipschitz: 2, Smooth: 1, Calibrated: true, StartLoss: oracle.Bound(math.Log(float64(classes)))}
+		m, err := method.Auto{}.Configure(pub, method.Objective{}, method.Terms{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6, Adjacency: privacy.AddRemove}, Accountant: account.Best{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if auto := m.(method.Auto); auto.Last != method.LastMargins || (auto.LastReach > 0) != want {
+			t.Errorf("%d classes: %q with a reach of %v", classes, auto.Last, auto.LastReach)
 		}
 	}
 }

@@ -63,10 +63,11 @@ func (w *walk) output() []float64 {
 }
 
 func (w *walk) margins(out []float64) margins {
-	if made := w.last.Made; made != nil {
-		return margins{offset: made.Offset, noise: made.Noise}
-	}
 	m := margins{offset: w.last.Offset(out)}
+	if made := w.last.Made; made != nil {
+		m.noise = made.Noise
+		return m
+	}
 	if w.factor != nil {
 		m.factor = w.factor.Of(out)
 	}

@@ -120,32 +120,37 @@ func planned(t *testing.T, o Options) *Plan {
 	return p
 }
 
-// A cell is what `sotto fit --lab --seed` gets.
+// A cell is what `sotto fit --lab --seed` gets, also of a method whose last release makes the model.
 func TestCellIsARun(t *testing.T) {
-	p := planned(t, Options{File: clinic, Varied: job.Comparison{
-		Methods: []job.Settings{{flag("name", "sgd"), flag("steps", "20")}}, Epsilon: []string{"0.5"}, Seeds: 2}})
-	if err := p.Train(t.Context(), 2, func(*Cell, Result) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	p.Cells[0].order()
-	for seed := range 2 {
-		dir := t.TempDir()
-		spec, err := run.LoadSpec(clinic, []run.Override{flag("method.name", "sgd"), flag("method.steps", "20"), flag("privacy.epsilon", "0.5"), flag("lab", "true"),
-			flag("seed", fmt.Sprint(seed)), flag("out", filepath.Join(dir, "run")), flag("ledger", filepath.Join(dir, "ledger.db"))})
-		if err != nil {
+	for _, method := range []job.Settings{{flag("name", "sgd"), flag("steps", "20")}, {flag("name", "auto"), flag("last", "margins")}} {
+		p := planned(t, Options{File: clinic, Varied: job.Comparison{Methods: []job.Settings{method}, Epsilon: []string{"0.5"}, Seeds: 2}})
+		if err := p.Train(t.Context(), 2, func(*Cell, Result) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		job, err := run.Prepare(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		info, _, err := run.Fit(t.Context(), job, run.Env{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := p.Cells[0].Results[seed]
-		if *got.Score != *info.Result.Test.Accuracy || got.Steps != info.Result.Steps || got.Noise != info.NoiseMultiplier || got.Outcome != info.Result.Outcome {
-			t.Errorf("seed %d: the cell has %+v with accuracy %v, the run %+v with %v", seed, got, *got.Score, info.Result, *info.Result.Test.Accuracy)
+		p.Cells[0].order()
+		for seed := range 2 {
+			dir := t.TempDir()
+			over := []run.Override{flag("privacy.epsilon", "0.5"), flag("lab", "true"),
+				flag("seed", fmt.Sprint(seed)), flag("out", filepath.Join(dir, "run")), flag("ledger", filepath.Join(dir, "ledger.db"))}
+			for _, o := range method {
+				over = append(over, flag("method."+o.Path, o.Value))
+			}
+			spec, err := run.LoadSpec(clinic, over)
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, err := run.Prepare(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, _, err := run.Fit(t.Context(), job, run.Env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.Cells[0].Results[seed]
+			if *got.Score != *info.Result.Test.Accuracy || got.Steps != info.Result.Steps || got.Noise != info.NoiseMultiplier || got.Outcome != info.Result.Outcome {
+				t.Errorf("%s, seed %d: the cell has %+v with accuracy %v, the run %+v with %v", spec.MethodName, seed, got, *got.Score, info.Result, *info.Result.Test.Accuracy)
+			}
 		}
 	}
 }

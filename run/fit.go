@@ -125,7 +125,7 @@ func (s *Session) begin(ctx context.Context) (begun bool, err error) {
 	if begun, err = s.right.begin(ctx); err != nil {
 		return begun, err
 	}
-	if err := s.env.Owners.Ready(ctx); err != nil {
+	if err := s.env.Owners.Ready(ctx, s.Info.ID); err != nil {
 		return begun, orStopped(ctx, err, ErrInterrupted)
 	}
 	if err := s.Take(ctx); err != nil {

@@ -36,8 +36,8 @@ type Owners interface {
 	// Come waits for the other owners of a new run whose rows are in one table, before anything is
 	// written or reserved.
 	Come(context.Context) error
-	// Ready waits for them after the budget is reserved, and before the run has the rows.
-	Ready(context.Context) error
+	// Ready waits for them after the budget is reserved, and before this one's run, of that name, has the rows.
+	Ready(ctx context.Context, run string) error
 	// Pool opens the pool, in which their sums are added up.
 	Pool(PoolState) (Pool, error)
 }
@@ -47,7 +47,7 @@ type alone struct{}
 
 func (alone) Come(context.Context) error { return nil }
 
-func (alone) Ready(context.Context) error { return nil }
+func (alone) Ready(context.Context, string) error { return nil }
 
 func (alone) Pool(PoolState) (Pool, error) { return nil, nil }
 

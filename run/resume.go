@@ -150,7 +150,7 @@ func (s *Session) goOn(ctx context.Context) error {
 	if err := s.right.takeOver(ctx, known); err != nil {
 		return err
 	}
-	if err := s.env.Owners.Ready(ctx); err != nil {
+	if err := s.env.Owners.Ready(ctx, s.Info.ID); err != nil {
 		return err
 	}
 	if err := s.Take(ctx); err != nil {

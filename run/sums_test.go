@@ -238,7 +238,7 @@ func (m *sumMember) Pool(s PoolState) (Pool, error) {
 func (m *sumMember) Come(context.Context) error { return nil }
 
 // Ready implements Owners.
-func (m *sumMember) Ready(ctx context.Context) error {
+func (m *sumMember) Ready(ctx context.Context, _ string) error {
 	if _, err := m.Put(ctx, fmt.Sprint("ready ", m.index), []byte{1}); err != nil {
 		return err
 	}
@@ -974,7 +974,7 @@ func TestOwnerInfo(t *testing.T) {
 // withoutPool are owners whose pool does not open.
 type withoutPool struct{ *sumMember }
 
-func (withoutPool) Ready(context.Context) error { return nil }
+func (withoutPool) Ready(context.Context, string) error { return nil }
 
 func (withoutPool) Pool(PoolState) (Pool, error) {
 	var none *pool.Pool

@@ -166,15 +166,11 @@ func (o *owners) Come(ctx context.Context) error {
 }
 
 // Ready implements run.Owners. An owner that was here under another run is at work elsewhere.
-func (o *owners) Ready(ctx context.Context) error {
-	info, err := runlog.ReadInfo(o.o.Dir)
-	if err != nil {
-		return err
-	}
+func (o *owners) Ready(ctx context.Context, run string) error {
 	if err := o.connect(ctx); err != nil { // of a run that goes on
 		return err
 	}
-	_, err = o.meet(ctx, o.node, transport.Ready, []byte(info.ID))
+	_, err := o.meet(ctx, o.node, transport.Ready, []byte(run))
 	return err
 }
 

@@ -125,7 +125,7 @@ type pools struct {
 
 func (*pools) Come(context.Context) error { return nil }
 
-func (*pools) Ready(context.Context) error { return nil }
+func (*pools) Ready(context.Context, string) error { return nil }
 
 func (p *pools) Pool(s run.PoolState) (run.Pool, error) {
 	return pool.Open(pool.Options{Store: p.store, Credentials: p.credentials, Disk: s.Disk, Path: s.Path, Run: s.Run, Retries: p.retries, Charged: s.Charged, Released: s.Released})

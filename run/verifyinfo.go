@@ -315,6 +315,7 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 		return &InputError{Where: v.Dir, Err: err}
 	}
 	want.MaxSteps, want.StateEvery = 1, 0
+	want.Assumptions = v.Job.Candidate(v.Info.Search).Assumptions()
 	want.Finished = &v.Info.Started // R21
 	if v.Info.Result != nil {
 		want.Result = &runlog.Result{Steps: 1, Charged: 1, Outcome: method.Done.String(), Test: v.Info.Result.Test}
@@ -331,10 +332,10 @@ func (v *Verification) searched(whole privacy.Tuned) error {
 	if err := json.Unmarshal(b, &found); err != nil {
 		return inputError("", "%s: %v", filepath.Join(v.Dir, runlog.SearchFile), err)
 	}
-	s, by := *v.Info.Search, "loss"
+	s, by := *v.Info.Search, runlog.ByLoss
 	score := s.Score
 	if r := v.Info.Result; r != nil && r.Test != nil {
-		by = "test"
+		by = runlog.ByTest
 		switch {
 		case r.Test.Accuracy != nil:
 			score = *r.Test.Accuracy

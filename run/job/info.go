@@ -119,6 +119,22 @@ func (j *Job) Assumptions() []string {
 	return slices.Concat(own.Assumptions(), j.encodingFacts(), j.holdoutFacts())
 }
 
+// SearchAccountant counts a search as a whole, and so each of its candidates.
+func SearchAccountant(b privacy.Budget) account.Accountant {
+	if b.Delta == 0 {
+		return account.Pure{}
+	}
+	return account.RDP{}
+}
+
+// Candidate is the job of a search's winner as the search trained it, at its own ε.
+func (j *Job) Candidate(s *runlog.Search) *Job {
+	own, spec := *j, *j.Spec
+	spec.Privacy.Epsilon = s.Trained()
+	own.Spec, own.Accountant = &spec, SearchAccountant(spec.Privacy.Budget())
+	return &own
+}
+
 // encodingFacts says of a run of auto by which numbers numeric columns have bumps.
 func (j *Job) encodingFacts() []string {
 	auto, chooses := j.Method.(method.Auto)

@@ -142,6 +142,23 @@ type Search struct {
 	Among []string `json:"among"`                 // what they were drawn from, in the order of the plan
 }
 
+// How a search scores what it trains.
+const (
+	ByTest = "test" // on rows that need no protection
+	ByLoss = "loss" // by the noisy mean loss on the rows trained on
+)
+
+// ScoreShare is the part of a candidate's ε that its private score costs.
+const ScoreShare = 0.2
+
+// Trained is ε that each was trained at, without its score.
+func (s *Search) Trained() float64 {
+	if s.By == ByLoss {
+		return s.Each * (1 - ScoreShare)
+	}
+	return s.Each
+}
+
 // Result is how a run ended.
 type Result struct {
 	Steps   int    `json:"steps"`

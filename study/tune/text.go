@@ -15,7 +15,7 @@ import (
 // scored describes the winner's score.
 func (r *Result) scored() string {
 	switch score := r.Score; {
-	case r.By == ByLoss:
+	case r.By == runlog.ByLoss:
 		return fmt.Sprintf("mean loss %.3g ± %.2g by a charged noisy query (known noise, 95 %%), lower by chance since it is the best", -score, 1.96*r.Noise)
 	case score < 0:
 		return fmt.Sprintf("root mean squared error %.4g on the test rows", -score)
@@ -32,11 +32,11 @@ func (p *Plan) Text(w io.Writer) {
 		"Search     ε = %s at δ = %s, %v, for any %s; about %.4g trainings, of which the best is released alone\n",
 		chart.Full(b.Epsilon), chart.Full(b.Delta), b.Adjacency, p.Whom(), p.Mean)
 	fmt.Fprintf(w, "Each       ε = %s, scored by %s\n", chart.Short(p.Each),
-		map[string]string{ByTest: "the test rows", ByLoss: "a noisy mean loss"}[p.Score])
+		map[string]string{runlog.ByTest: "the test rows", runlog.ByLoss: "a noisy mean loss"}[p.Score])
 	for _, c := range p.Candidates {
 		fmt.Fprintf(w, "           %-24s noise %.4g\n", c.Name, method.NoiseMultiplier(c.Job.Method))
 	}
-	if p.Score == ByLoss {
+	if p.Score == runlog.ByLoss {
 		fmt.Fprintf(w,
 			"Noise      a score has a standard deviation of %.2g: methods whose mean losses differ by less than %.2g look alike\n", p.Noise(), p.alike())
 	}

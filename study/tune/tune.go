@@ -39,15 +39,6 @@ const (
 	bound = 4  // of a row's loss
 )
 
-// scoreShare is the part of a candidate's ε that its private score costs.
-const scoreShare = 0.2
-
-// How candidates are scored.
-const (
-	ByTest = "test" // on rows that need no protection
-	ByLoss = "loss" // by the noisy mean loss on the rows trained on
-)
-
 // A Candidate is a method that one training may draw.
 type Candidate struct {
 	Name string
@@ -122,7 +113,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	fail := func(format string, args ...any) (*Plan, error) {
 		return nil, &run.InputError{Where: place, Err: fmt.Errorf("tune."+format, args...)}
 	}
-	p := &Plan{Mean: cmp.Or(t.Mean, mean), Score: ByLoss}
+	p := &Plan{Mean: cmp.Or(t.Mean, mean), Score: runlog.ByLoss}
 	t.Bound = cmp.Or(t.Bound, bound)
 	switch {
 	case !(p.Mean > 1 && p.Mean <= 1000):
@@ -154,7 +145,7 @@ func New(file string, flags []run.Override, label string) (*Plan, error) {
 	first := specs[0]
 	p.Budget = first.Privacy.Budget()
 	if first.Test != "" {
-		p.Score = ByTest
+		p.Score = runlog.ByTest
 	}
 	if p.accountant, err = first.Accountant(); err != nil {
 		return nil, err
@@ -222,12 +213,9 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 	p.Event = privacy.Tuned{Eta: 1, Gamma: 1 / p.Mean}
 	b := p.Budget
 	b.Epsilon = epsilon
-	var inner account.Accountant = account.RDP{} // counts the whole search
-	if b.Delta == 0 {
-		inner = account.Pure{}
-	}
-	if p.Score == ByLoss {
-		b.Epsilon *= scoreShare
+	inner := job.SearchAccountant(b)
+	if p.Score == runlog.ByLoss {
+		b.Epsilon *= runlog.ScoreShare
 		p.query = oracle.Loss{Bound: bound}
 		sigma, err := account.Calibrate(inner, b, func(noise float64) privacy.Event {
 			return scoreNoise(b.Delta, noise).Event()
@@ -236,7 +224,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 			return err
 		}
 		p.query.Noise = scoreNoise(b.Delta, sigma)
-		b.Epsilon = epsilon * (1 - scoreShare)
+		b.Epsilon = epsilon * (1 - runlog.ScoreShare)
 	}
 	for i, s := range specs {
 		spec := *s
@@ -251,7 +239,7 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 				Err: fmt.Errorf("method %s: %w; a search needs methods whose costs are known beforehand", spec.MethodName, err)}
 		}
 		one := job.Plan
-		if p.Score == ByLoss {
+		if p.Score == runlog.ByLoss {
 			one = privacy.Composed{job.Plan, p.query.Event()}
 		}
 		p.Candidates = append(p.Candidates, Candidate{names[i], job})
@@ -316,7 +304,7 @@ func (p *Plan) Run(ctx context.Context, streams noise.Streams, notice func(strin
 	}
 	defer opened.Close()
 	var openedTest *access.Opened
-	if p.Score == ByTest {
+	if p.Score == runlog.ByTest {
 		if openedTest, err = gate.Open(ctx, access.Test, first.Schema, first.Spec.Test,
 			data.Options{Labels: first.Spec.TestLabels}, opened); err != nil {
 			return nil, err
@@ -375,8 +363,8 @@ func (p *Plan) info() (*runlog.Info, error) {
 
 // describe puts the winner into run.json.
 func describe(i *runlog.Info, winner *run.Job) (err error) {
-	i.Method, i.NoiseMultiplier, i.Warnings = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method),
-		winner.Warnings
+	i.Method, i.NoiseMultiplier = winner.Spec.MethodName, method.NoiseMultiplier(winner.Method)
+	i.Warnings, i.Assumptions = winner.Warnings, winner.Assumptions()
 	if i.Config, err = method.Encode(winner.Method); err != nil {
 		return err
 	}
@@ -487,7 +475,7 @@ func (p *Plan) train(ctx context.Context, i int, table, test *data.Table,
 	if !score.Finite(made.w...) {
 		return made, math.Inf(-1), nil
 	}
-	if p.Score == ByLoss {
+	if p.Score == runlog.ByLoss {
 		b, err := o.Batch(ctx, sample.Full{}, p.query)
 		if err != nil {
 			return made, 0, err

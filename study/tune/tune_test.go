@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
 	"github.com/sottodp/sotto/privacy/noise"
+	"github.com/sottodp/sotto/run/runlog"
 )
 
 const clinic = "../../examples/clinic/"
@@ -70,7 +71,7 @@ func TestPlanKeepsTheBudget(t *testing.T) {
 			}
 		}
 		train := func(p *Plan) float64 { return p.Candidates[0].Job.Spec.Privacy.Epsilon }
-		if scored.Score != ByLoss || tested.Score != ByTest || train(scored) >= scored.Each || train(tested) != tested.Each {
+		if scored.Score != runlog.ByLoss || tested.Score != runlog.ByTest || train(scored) >= scored.Each || train(tested) != tested.Each {
 			t.Errorf("%s: by %s at %v of %v, by %s at %v of %v", privacy, scored.Score, train(scored), scored.Each, tested.Score, train(tested), tested.Each)
 		}
 	}
@@ -139,7 +140,7 @@ func TestSearch(t *testing.T) {
 			if r.File == nil || len(r.File.W) != p.Candidates[0].Job.Facts.Dim || !strings.Contains(string(r.File.Guarantee), `"tuned"`) {
 				t.Errorf("the model's guarantee is %s", r.File.Guarantee)
 			}
-			if r.By == ByTest && (r.Score < 0.8 || r.Score > 1) || r.By == ByLoss && (r.Score > -0.1 || r.Score < -0.6) {
+			if r.By == runlog.ByTest && (r.Score < 0.8 || r.Score > 1) || r.By == runlog.ByLoss && (r.Score > -0.1 || r.Score < -0.6) {
 				t.Errorf("score by %s: %v", r.By, r.Score)
 			}
 		}

@@ -109,7 +109,8 @@ func (m Auto) firstNoise(pub oracle.Public) float64 {
 // firstLength is how long the noise of the first release in the mean row is, over the bound on a row: in features that
 // rows have.
 func (m Auto) firstLength(pub oracle.Public) float64 {
-	return m.firstNoise(pub) / (pub.NormBound * float64(pub.Rows)) * math.Sqrt(rowFeatures(pub)*float64(max(1, pub.Classes)))
+	numbers := rowFeatures(pub) * float64(max(1, pub.Classes))
+	return m.firstNoise(pub) / (pub.NormBound * float64(pub.Rows)) * math.Sqrt(numbers)
 }
 
 // atStart says what the first release is for.

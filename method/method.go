@@ -146,8 +146,8 @@ type Step struct {
 	Kept [][]float64
 }
 
-// Offset is what margins of w, the run's output, over rows as they are lack: Made's, where the run has made it; else the
-// shift and what a leaning step's get, of one margin, and what the center takes from each; nil: nothing.
+// Offset is what margins of w, the run's output, over rows as they are lack: Made's, where there is one; else the shift
+// and what a leaning step's get, of one margin, and what the center takes from each; nil: nothing.
 func (st Step) Offset(w []float64) []float64 {
 	if st.Made != nil {
 		return st.Made.Offset

@@ -54,6 +54,17 @@ func cellOf(runs []Run) Cell {
 	return c
 }
 
+// paperRuns is how many runs a cell of the paper has.
+const paperRuns = 5
+
+// first are the first runs of a cell, as many as the paper has.
+func (c Cell) first() Cell {
+	if len(c.runs) <= paperRuns {
+		return c
+	}
+	return cellOf(c.runs[:paperRuns])
+}
+
 // judged is the cell by which certificates are judged.
 func judged(table string, s Setting, epsilon float64) bool {
 	return table == shaped && s == Settings[0] && epsilon == 0.6
@@ -69,14 +80,7 @@ func jobs(size Size, tables []*problem) (list []job) {
 						if _, ok := paperCells[p.of+" "+s.Name][m]; p.of != p.name && (!ok || bound != bounds[0]) {
 							continue
 						}
-						runs := size.Runs
-						if bound != bounds[0] {
-							runs = min(runs, size.Beside)
-						}
-						if judged(p.name, s, e) {
-							runs = size.Certified
-						}
-						for k := range runs {
+						for k := range size.runs(p.name, bound, s, e) {
 							list = append(list, job{p, bound, s, e, m, k, size.patience(p, bound)})
 						}
 					}

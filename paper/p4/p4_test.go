@@ -140,13 +140,37 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestMisprint: 4,999 rows are refuted where no cell ends that the paper prints as ending.
+// TestMisprint: the file's rows judge how many IJCNN has; losses stand beside.
 func TestMisprint(t *testing.T) {
-	for _, converged := range []int{0, 5} {
+	for rows, holds := range map[int]bool{4999: true, 49990: false} {
 		var list paper.Claims
-		found{{Table: ijcnn1 + tenth, Of: ijcnn1, Bound: bounds[0], Setting: Settings[2], Epsilon: 1, Method: "2OPT-LS", Runs: 5, Converged: converged}}.misprint(&list)
-		if list[0].Holds != (converged == 5) {
-			t.Errorf("%d of 5: %+v", converged, list[0])
+		found{{Table: ijcnn1, Of: ijcnn1, Rows: rows, Bound: bounds[0], Setting: Settings[3], Epsilon: 0.2, Method: "2OPT-LS", Runs: 5, Loss: paper.Mean{Value: 3.25}}}.misprint(&list)
+		if len(list) != 1 || list[0].Holds != holds || !strings.Contains(list[0].Found, "all rows 3.25 (the paper 3.50), 1 of 1 cells end, or not, as printed") {
+			t.Errorf("%d rows: %+v", rows, list)
+		}
+	}
+}
+
+// TestFirst: a printed cell is of as many runs as the paper's, the comparison with DP-TR of all.
+func TestFirst(t *testing.T) {
+	var runs []Run
+	for k := range 30 {
+		r := Run{Number: k, Status: method.Converged}
+		if k == 7 {
+			r.Status = method.Running
+		}
+		runs = append(runs, r)
+	}
+	if c := cellOf(runs); c.ended() || c.Runs != 30 || !c.first().ended() || c.first().Runs != 5 || cellOf(runs[:3]).first().Runs != 3 {
+		t.Errorf("%s, of the first %s", c.ends(), c.first().ends())
+	}
+	for _, c := range []struct {
+		table, bound string
+		s            Setting
+		want         int
+	}{{sampled, bounds[0], Settings[0], 30}, {sampled, bounds[1], Settings[0], 5}, {sampled, bounds[0], Settings[1], 5}, {ijcnn1, bounds[0], Settings[0], 5}, {shaped, bounds[0], Settings[0], 20}} {
+		if got := Full.runs(c.table, c.bound, c.s, 0.6); got != c.want {
+			t.Errorf("%s, %s, %s: %d runs, want %d", c.table, c.bound, c.s.Name, got, c.want)
 		}
 	}
 }

@@ -31,7 +31,8 @@ sensitivities and a public number of steps gain or cost, as CSV, Markdown and SV
 page of HTML.
 
 --small takes seconds: 20,000 rows, with ε·n as in the paper. --full is the paper's size:
-495,141 rows, five runs of each cell; half an hour of processor time.`,
+495,141 rows, five runs of each cell, thirty where runs take milliseconds; half an hour of
+processor time.`,
 	Example: `  sotto paper p4
   sotto paper p4 --full --data /data --out p4-full`,
 	Small: "fewer rows and runs", Full: "the size of the paper",

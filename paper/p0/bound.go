@@ -22,6 +22,7 @@ import (
 type wgc struct {
 	model.Staged
 	linear bool // squared loss, and R in place of ‖x‖
+	single bool // has one layer
 	least  bool // min(1, 2f) instead of 2f
 	power  bool // norms by one step of power iteration, which bounds nothing (S-0c)
 
@@ -38,7 +39,14 @@ type wgcPass struct {
 }
 
 func newWGC(m model.Model, kind string) *wgc {
-	return &wgc{Staged: m.(model.Staged), linear: m.Outputs() == 1, power: kind == vcPower || kind == vcBoth,
+	s := m.(model.Staged)
+	layers := 0
+	for _, stage := range s.Stages(make([]float64, m.Dim())) {
+		if stage.Kind == "dense" {
+			layers++
+		}
+	}
+	return &wgc{Staged: s, linear: m.Outputs() == 1, single: layers == 1, power: kind == vcPower || kind == vcBoth,
 		least: kind == vcLeast || kind == vcBoth}
 }
 
@@ -47,10 +55,13 @@ func (m *wgc) Eval(w []float64, v data.View, ws *model.Workspace) model.Pass {
 	return wgcPass{m.Staged.Eval(w, v, ws), m, v, m.layers(w)}
 }
 
-// layers computes what does not depend on the row, once for each w.
+// layers computes what does not depend on the row, once for each w. The norm of a single layer is in no bound.
 func (m *wgc) layers(w []float64) []float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.single {
+		return []float64{1}
+	}
 	if slices.Equal(m.w, w) {
 		return m.dense
 	}

@@ -174,8 +174,8 @@ type job struct {
 	group int
 }
 
-// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder, for which small is MNIST with pixels in [0, 1].
-func jobs(size Size, tasks []*task, small *task) (list []job, groups int, err error) {
+// jobs are the runs of Figures 1 to 4, of Figure 5 and of the ladder, for which scaled is MNIST in its settings.
+func jobs(size Size, tasks []*task, scaled map[string]*task) (list []job, groups int, err error) {
 	add := func(t *task, c Curve, rates []float64) {
 		for _, c.Rate = range rates {
 			list = append(list, job{t, c, groups})
@@ -219,15 +219,17 @@ func jobs(size Size, tasks []*task, small *task) (list []job, groups int, err er
 	}
 	for _, clip := range compared {
 		for _, name := range models {
-			for _, kind := range []string{gc, vcOld} {
-				add(small, Curve{Table: t.name, Model: name, Kind: kind, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
+			for _, setting := range []string{pixels, signed} {
+				for _, kind := range []string{gc, vcOld} {
+					add(scaled[setting], Curve{Table: t.name, Model: name, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+				}
 			}
 			add(t, Curve{Table: t.name, Model: name, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
 		}
 		for _, kind := range []string{vcPower, vcBoth} {
 			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
 		}
-		add(small, Curve{Table: t.name, Model: network, Kind: vcBoth, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
+		add(scaled[pixels], Curve{Table: t.name, Model: network, Kind: vcBoth, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
 	}
 	return list, groups, nil
 }

@@ -70,8 +70,8 @@ func TestRun(t *testing.T) {
 	e := Experiment
 	e.Run = paper.Sized(tiny, tiny, run)
 	// MNIST: 5 clip norms by gradient and 3 by values in two ways, two models; CIFAR-10: 4 in 3 ways; the regression: 5 in 3 ways; Figure 5: 3 budgets in 2 ways;
-	// the ladder: 3 clip norms, two models in 2 ways with other pixels and one with min(1, 2f), and for the network power iteration, both, and all three.
-	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*2 + 3*(2*3+3)
+	// the ladder: 3 clip norms, two models in 2 ways with each of 2 other scalings and one with min(1, 2f), and for the network power iteration, both, and all three.
+	want := 2*(5+2*3) + 2*4*3 + 5*3 + 2*3*2 + 3*(2*(2*2+1)+3)
 	lab := paper.Lab{Data: folder(t)}
 	files := []string{"tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg", "figure5.csv", "figure5.svg", "theorem.csv", "theorem.svg", "index.html"}
 	found := papertest.Run(t, e, lab, files, map[string]int{"figure1.csv": 2 * want, "theorem.csv": 4})
@@ -249,5 +249,21 @@ func TestByOthers(t *testing.T) {
 	}
 	if f.sotto = 0.025; f.byOthers() != "one (6.0 %), three (0.1 %)" {
 		t.Errorf("it differs with %q", f.byOthers())
+	}
+}
+
+// TestStaysClipped: small at first, stable, and 15 %, each within its error.
+func TestStaysClipped(t *testing.T) {
+	r := &Report{Size: Size{Scored: 10_000}}
+	for _, c := range []struct {
+		clipped []float64
+		want    bool
+	}{
+		{[]float64{0.09, 0.15, 0.145}, true}, {[]float64{0.16, 0.15, 0.15}, false}, {[]float64{0.09, 0.13, 0.15}, false},
+		{[]float64{0.01, 0.12, 0.12}, false}, {[]float64{0.01, 0.17, 0.165}, false},
+	} {
+		if got, found := r.staysClipped(&Curve{Clipped: c.clipped}); got != c.want {
+			t.Errorf("%v: %v, %s", c.clipped, got, found)
+		}
 	}
 }

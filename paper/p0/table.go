@@ -39,10 +39,11 @@ columns:
 `
 
 // How MNIST's images are scaled, by public numbers: standardized as usual, with a norm of 28 or so; with pixels in
-// [0, 1] and a norm of 9 or so.
+// [0, 1] and a norm of 9 or so; with pixels in [−1, 1] and a norm of 25 or so.
 var (
 	standard = fmt.Sprintf(mnistSchema, "row_norm: 79\nrow_scaling: project", "center: 33, scale: 79")
 	unit     = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: project", "center: 0, scale: 255")
+	around0  = fmt.Sprintf(mnistSchema, "row_norm: 28\nrow_scaling: project", "center: 127, scale: 128")
 )
 
 // 512 features of CIFAR-10's images from a trained network, as the user brings them.
@@ -149,8 +150,14 @@ const (
 	network = "MLP" // 128 hidden units
 )
 
-// pixels is the setting of the ladder with other rows.
-const pixels = "pixels in [0, 1]"
+// The settings of the ladder with other rows.
+const (
+	pixels = "pixels in [0, 1]"
+	signed = "pixels in [−1, 1]"
+)
+
+// scalings are how MNIST's images are scaled in them.
+var scalings = map[string]string{pixels: unit, signed: around0}
 
 // problem is the task's rows under a model: P0's network has no biases and starts as PyTorch's layers.
 func (t *task) problem(name string) (*paper.Problem, error) {

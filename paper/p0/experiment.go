@@ -221,7 +221,8 @@ func jobs(size Size, tasks []*task, scaled map[string]*task) (list []job, groups
 		for _, name := range models {
 			for _, setting := range []string{pixels, signed} {
 				for _, kind := range []string{gc, vcOld} {
-					add(scaled[setting], Curve{Table: t.name, Model: name, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}, t.rates)
+					c := Curve{Table: t.name, Model: name, Kind: kind, Setting: setting, Clip: clip, Noise: sigma}
+					add(scaled[setting], c, t.rates)
 				}
 			}
 			add(t, Curve{Table: t.name, Model: name, Kind: vcLeast, Clip: clip, Noise: sigma}, t.rates)
@@ -229,7 +230,8 @@ func jobs(size Size, tasks []*task, scaled map[string]*task) (list []job, groups
 		for _, kind := range []string{vcPower, vcBoth} {
 			add(t, Curve{Table: t.name, Model: network, Kind: kind, Clip: clip, Noise: sigma}, t.rates)
 		}
-		add(scaled[pixels], Curve{Table: t.name, Model: network, Kind: vcBoth, Setting: pixels, Clip: clip, Noise: sigma}, t.rates)
+		all := Curve{Table: t.name, Model: network, Kind: vcBoth, Setting: pixels, Clip: clip, Noise: sigma}
+		add(scaled[pixels], all, t.rates)
 	}
 	return list, groups, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/sottodp/sotto/internal/race"
 	"github.com/sottodp/sotto/internal/simdisk"
 	"github.com/sottodp/sotto/ledger"
+	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/method"
 	"github.com/sottodp/sotto/oracle"
 	"github.com/sottodp/sotto/page"
@@ -36,6 +37,7 @@ import (
 
 // A sumNetwork is owners of one network who add up their sums, each a run of its own on its own disk.
 type sumNetwork struct {
+	before  int // batches of a run before its steps
 	t       *testing.T
 	members []*sumMember
 	store   *transport.Memory
@@ -80,8 +82,9 @@ var sumCredentials = sync.OnceValues(func() (all []*transport.Credentials, err e
 })
 
 // sumSpecs writes tables and specs of three owners, of 4, 5 and 6 rows, who may give up so many attempts.
-func sumSpecs(t *testing.T, adjacency, method string, retries int) (specs []string) {
+func sumSpecs(t *testing.T, adjacency, method string, retries int, models ...string) (specs []string) {
 	t.Helper()
+	models = append(models, "logistic")
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", "/dev/null/state") // no sketches of tables
 	for i := range 3 {
@@ -97,9 +100,9 @@ func sumSpecs(t *testing.T, adjacency, method string, retries int) (specs []stri
 			"rows.txt": rows.String(),
 			"schema.yaml": "dataset: small\nrows: 5\nformat: {kind: libsvm}\nfeatures: 6\n" +
 				"columns:\n  - {name: y, source: synthetic, type: label, classes: [\"0\", \"1\"]}\n",
-			"spec.yaml": fmt.Sprintf("schema: %[1]s/schema.yaml\nmodel: {name: logistic}\nledger: %[2]s\n"+
+			"spec.yaml": fmt.Sprintf("schema: %[1]s/schema.yaml\nmodel: {name: %[6]s}\nledger: %[2]s\n"+
 				"privacy: {epsilon: 8, delta: 1e-5, adjacency: %[3]s}\nmethod: %[4]s\noutput: last\n"+
-				"network: {mode: sum, owners: 3, rows: [4, 5, 6], colluders: 1, retries: %[5]d}\n", own, simLedger, adjacency, method, retries),
+				"network: {mode: sum, owners: 3, rows: [4, 5, 6], colluders: 1, retries: %[5]d}\n", own, simLedger, adjacency, method, retries, models[0]),
 		} {
 			if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -399,11 +402,11 @@ func (n *sumNetwork) checkEnd(outcome string, missing int) error {
 			return err
 		}
 		steps := info.MaxSteps - missing
-		if info.Status != runlog.Finished || info.Result.Outcome != outcome || info.Result.Steps != steps || rec.Released != steps {
+		if info.Status != runlog.Finished || info.Result.Outcome != outcome || info.Result.Steps != steps || rec.Released != n.before+steps {
 			return fmt.Errorf("owner %d: %s (%s) after %d steps, %d batches released", m.index, info.Status, info.Result.Outcome, info.Result.Steps, rec.Released)
 		}
-		if c := rec.Charged(); c > info.MaxSteps+m.retries || c < m.attempts() {
-			return fmt.Errorf("owner %d: %d attempts charged, %d published; the plan has %d batches and %d retries", m.index, c, m.attempts(), info.MaxSteps, m.retries)
+		if c := rec.Charged(); c > n.before+info.MaxSteps+m.retries || c < m.attempts() {
+			return fmt.Errorf("owner %d: %d attempts charged, %d published; the plan has %d batches and %d retries", m.index, c, m.attempts(), n.before+info.MaxSteps, m.retries)
 		}
 		var answers [][]float64
 		in := rec.Open(nil)
@@ -418,11 +421,14 @@ func (n *sumNetwork) checkEnd(outcome string, missing int) error {
 		}
 		in.Close()
 		released = append(released, answers)
-		var file struct{ W []float64 }
+		var file struct {
+			W      []float64
+			Offset model.Offset
+		}
 		if err := json.Unmarshal(m.disk.Peek(filepath.Join(simDir, runlog.ModelFile)), &file); err != nil {
 			return err
 		}
-		models = append(models, file.W)
+		models = append(models, append(file.W, file.Offset...))
 		l, err := on.ledgers.Find(ctx, simLedger)
 		if err != nil {
 			return err
@@ -499,18 +505,21 @@ func TestSumOfOwnersWhoDie(t *testing.T) {
 	race.Skip(t)
 	mounts := sumMounts()
 	for _, c := range []struct {
-		method        string
+		model, method string
 		batches, sums int // of which one dies within; sums of a batch
+		before        int // batches before the steps
 		stride        int // of the points that are tried
 	}{
-		{"{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 6}", 3, 1, 1},
-		{"{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", 3, 2, 2}, // a Hessian in every second batch
+		{"logistic", "{name: sgd, steps: 3, batch: 3, rate: 0.5, noise_multiplier: 6}", 3, 1, 0, 1},
+		{"logistic", "{name: newton, steps: 4, hessians: 2, noise_multiplier: 30}", 3, 2, 0, 2}, // a Hessian in every second batch
+		{"softmax", "{name: auto, steps: 2, center: mean, last: none}", 3, 1, 1, 2},             // a mean row, with fewer numbers than a gradient
 	} {
-		specs := sumSpecs(t, "add-or-remove", c.method, 2)
+		specs := sumSpecs(t, "add-or-remove", c.method, 2, c.model)
 		points := sumPoints(c.batches, c.sums)
 		for k := 0; k < len(points); k += c.stride {
 			for _, how := range []string{"killed", "power cut", "interrupted"} {
 				n := newSumNetwork(t, specs, mounts)
+				n.before = c.before
 				m := n.members[1]
 				m.dies, m.cut, m.stops = []string{points[k]}, how == "power cut", how == "interrupted"
 				if c.sums > 1 && strings.HasSuffix(points[k], ".1.1") { // of the second batch, which has no Hessian

@@ -678,6 +678,10 @@ func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 		return &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit",
 			Allowed: "the unit's column and number of rows in the schema that it was packed under",
 			Hint:    "sotto data info shows it; pack the table again for another unit"}
+	case !p.has(packAbsent) && slices.ContainsFunc(s.Unmarked(), func(name string) bool { return slices.Contains(opt.curved, name) }):
+		return &config.Error{File: path, Found: "a table that was packed without saying which cells have no value",
+			Allowed: "one that says it, since the model has curves of a column with missing: zero",
+			Hint:    "pack the table again as float32, or name a table of another form"}
 	case opt.Labels != "":
 		return &config.Error{File: opt.Labels, Found: "a file of labels", Allowed: "none: a packed table holds its labels"}
 	case p.stats.Dropped > 0 && s.OnBadRow == schema.BadRowStop:

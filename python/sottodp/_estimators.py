@@ -438,6 +438,9 @@ class _Sotto(BaseEstimator):
                 X = X[[name for name in X.columns if name != self._unit]]
             validate_data(self, X, reset=False, skip_check_array=True)
             return X
+        names, fitted = [str(name) for name in getattr(X, "columns", ())], [f"x{i}" for i in range(self.n_features_in_)]
+        if names != fitted and sorted(names) == sorted(fitted) and not hasattr(self, "feature_names_in_"):  # a loaded run tells no more of its columns
+            raise ValueError("The feature names should match those that were passed during fit. Feature names must be in the same order as they were in fit.")
         with _no_gaps():
             return validate_data(self, X, reset=False, ensure_min_samples=0, **_finite(self.domain))
 
@@ -743,10 +746,14 @@ def _finite(domain: _types.Domain | None) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _no_gaps() -> Iterator[None]:
-    """Say what to do about NaN: scikit-learn's own advice is another estimator."""
+    """Say what to do about NaN, where scikit-learn's own advice is another estimator, and about X of another form, where it quotes rows."""
     try:
         yield
     except ValueError as error:
+        if "Complex data not supported" in str(error):
+            raise ValueError("X: has complex numbers; give real ones. Complex data not supported") from None
+        if found := re.match(r"Expected 2D array, got \S+ array instead", str(error)):
+            raise ValueError(f"X: {found[0]}. Reshape your data: X.reshape(-1, 1) has one feature, X.reshape(1, -1) one row") from None
         if "X contains NaN" not in str(error):
             raise
         raise ValueError(
@@ -905,6 +912,8 @@ class _Scored:
         1.0
         """
         check_is_fitted(self, "guarantee_")
+        if not hasattr(self, "classes_"):
+            y = self._codes(y)
         self._admit(X, y)
         return float(super().score(X, y, sample_weight=sample_weight))  # type: ignore[misc]
 
@@ -1188,6 +1197,12 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
         return {"min": low, "max": high, **scale}
 
     def _codes(self, y: Any) -> NDArray[np.float64]:
+        found = np.asarray(y)
+        if found.dtype.kind in "mMc" or found.dtype.kind == "O" and any(isinstance(v, (np.timedelta64, np.datetime64, complex)) for v in found.ravel()):
+            raise ValueError(
+                f"y: found {'complex numbers. Complex data not supported' if found.dtype.kind == 'c' else 'times, durations or complex numbers'}; "
+                "give numbers in a unit of your own, as durations divided by numpy.timedelta64(1, 's')"
+            )
         try:
             return np.asarray(y, dtype=float)
         except (TypeError, ValueError):  # the error would quote a label

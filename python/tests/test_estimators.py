@@ -18,6 +18,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -223,6 +224,42 @@ def test_effects():
     assert first["low"] > 1 > abs(second["effect"]) and first["ratio"] == pytest.approx(np.exp(first["effect"]), rel=1e-4)
     with pytest.raises(ValueError, match="several margins"):
         SottoClassifier(epsilon=1, lab=True, random_state=1).fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)).effects()
+
+
+@pytest.mark.parametrize("of", [
+    lambda t: t.astype("m8[s]"), lambda t: t.astype("m8[s]").astype("m8[ns]"), lambda t: t.astype("M8[s]"), lambda t: t + 5j, lambda t: [np.timedelta64(int(v), "s") for v in t],
+    lambda t: pd.Series(t.astype("m8[s]").astype("m8[ns]")), lambda t: pl.Series(t.astype("m8[s]").astype("m8[us]")), lambda t: np.array([complex(v) for v in t], object),
+])
+def test_targets_without_a_unit(of):
+    t = np.random.default_rng(6).integers(0, 100, 300)
+    fresh = SottoRegressor(5, 1e-5, "add-or-remove", domain=(0, 100), target_range=(0, 100), rows=300, dataset="targets")
+    with pytest.raises(ValueError, match="^y: found "):
+        fresh.fit(t[:, None], of(t))
+    lab = SottoRegressor(lab=True, random_state=1, domain=(0, 100), target_range=(0, 100)).fit(t[:, None], t)
+    with pytest.raises(ValueError, match="^y: found "):
+        lab.score(t[:, None], of(t))
+
+
+def test_errors_quote_no_rows():
+    X, y = table(seed=8)
+    secret = 0.123456789
+    X[0, 0] = secret
+    fitted = public(hats=0, dataset="quoted").fit(X, y > 0)
+    for wrong in (X[:, 0], X + 0j, X[0]):
+        for call in (lambda: public(dataset="quoted").fit(wrong, y > 0), lambda: fitted.predict(wrong), lambda: fitted.score(wrong, y > 0)):
+            with pytest.raises(ValueError) as error:
+                call()
+            assert "0.1234" not in str(error.value) and "X: " in str(error.value)
+
+
+def test_loaded_columns_named_as_arrays_are(tmp_path):
+    X, y = table(seed=9)
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    public(domain={name: (-1, 1) for name in frame}, dataset="named", run_dir=tmp_path / "run").fit(frame, y > 0)
+    loaded = SottoClassifier.load(tmp_path / "run")
+    assert np.array_equal(loaded.predict(frame), loaded.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(frame[["x1", "x0", "x2"]])
 
 
 def rows_of(X):

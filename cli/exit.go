@@ -19,6 +19,7 @@ import (
 	"github.com/sottodp/sotto/internal/redact"
 	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
 	"github.com/sottodp/sotto/run/job"
 )
@@ -61,7 +62,7 @@ var failures = []failure{
 	{"bad-data", exitInput, as[*config.Error]},
 	{"bad-input", exitInput, func(err error) bool {
 		return as[*run.InputError](err) || as[*ledger.MismatchError](err) || as[*readfile.Error](err) ||
-			as[*newfile.Error](err) ||
+			as[*newfile.Error](err) || as[*account.UnsupportedError](err) ||
 			as[*transport.PlaceError](err) ||
 			is(transport.ErrURL, transport.ErrRefused, transport.ErrStranger, transport.ErrClock)(err)
 	}},

@@ -14,6 +14,7 @@ import (
 	"github.com/sottodp/sotto/gossip/pool"
 	"github.com/sottodp/sotto/gossip/transport"
 	"github.com/sottodp/sotto/privacy"
+	"github.com/sottodp/sotto/privacy/account"
 	"github.com/sottodp/sotto/run"
 )
 
@@ -64,6 +65,7 @@ func TestPrintError(t *testing.T) {
 		fmt.Errorf("attempt 2: %w", pool.ErrBehind):                "behind",
 		fmt.Errorf("round 2: %w", transport.ErrBehind):             "behind",
 		fmt.Errorf("hub: %w", transport.ErrClock):                  "bad-input",
+		fmt.Errorf("ledger: %w", &account.UnsupportedError{}):      "bad-input",
 	} {
 		if got := failureOf(err).kind; got != want {
 			t.Errorf("%v: found %s, want %s", err, got, want)

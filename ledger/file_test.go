@@ -41,9 +41,11 @@ func TestDefaultPlace(t *testing.T) {
 			}
 		}
 	}
-	t.Setenv("HOME", "")
-	if _, err := Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "XDG_DATA_HOME") {
-		t.Errorf("without a home: %v", err)
+	for _, home := range []string{"", "relative"} { // a ledger in each working directory would be none
+		t.Setenv("HOME", home)
+		if _, err := Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "XDG_DATA_HOME") {
+			t.Errorf("home %q: %v", home, err)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ func defaultPath(disk vfs.FS, create bool) (string, error) {
 	base := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
 		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("ledger: no data directory: found neither XDG_DATA_HOME nor HOME; name a file or a URL for the ledger")
+		if err != nil || !filepath.IsAbs(home) { // a relative one means another directory wherever a command runs
+			return "", fmt.Errorf("ledger: no data directory: neither XDG_DATA_HOME nor HOME is an absolute path; set one of them, or name a file or a URL for the ledger")
 		}
 		base = filepath.Join(home, ".local", "share")
 	}

@@ -547,6 +547,7 @@ type arrowRows struct {
 	row     int
 	err     error // after the last piece
 	sum     *fileSum
+	bare    bool // no column has values
 }
 
 // An arrowColumn reads one column, record batch by record batch.
@@ -584,7 +585,7 @@ func openArrowRows(ctx context.Context, in *data.Input) (q *arrowRows, err error
 	}
 	q.all = at[len(a.fields)]
 	var odd []refusedColumn
-	some := false // of the columns limits the rows by its bytes
+	some := false // of the columns limits the rows by its bytes; a batch of others has few rows
 	for k, i := range columns {
 		c := at[i]
 		if c.arrowField = a.fields[i]; k < read && !c.typ.read() {
@@ -598,9 +599,7 @@ func openArrowRows(ctx context.Context, in *data.Input) (q *arrowRows, err error
 	if odd != nil {
 		return nil, wrongTypes(in.Path, odd)
 	}
-	if !some {
-		return nil, a.refuse("no column with values among those of the schema", "at least one", "")
-	}
+	q.bare = !some
 	q.sum = sumFile(ctx, a.f, a.name, in.Sum)
 	return q, nil
 }
@@ -680,6 +679,9 @@ func (a *arrowFile) failed(column string, err error) error {
 	return a.damaged(err)
 }
 
+// mostBare is how many rows a record batch has at most whose columns all have no values, and so no bytes.
+const mostBare = 1 << 16
+
 // begin begins a record batch.
 func (q *arrowRows) begin(m arrowMessage) error {
 	b, err := newArrowRecords(m.ctx, m.head, m.body)
@@ -688,6 +690,9 @@ func (q *arrowRows) begin(m arrowMessage) error {
 	}
 	if err := q.in.TooMany(int64(q.row) + b.rows); err != nil {
 		return err
+	}
+	if q.bare && b.rows > mostBare {
+		return q.refuse("no column with values among those of the schema", "at least one, in a table of many rows", "")
 	}
 	if q.left = b.rows; b.nodeCount != q.all.node || len(b.behind)-1 != q.all.view ||
 		b.bufferCount != q.all.buffer+b.behind[q.all.view] {

@@ -21,7 +21,7 @@ var jsonLines = data.Format{
 	Name: "a JSON Lines file",
 	Ends: []string{".jsonl", ".ndjson"},
 	Is: func(path string, head []byte) bool {
-		head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))
+		head = bytes.TrimSpace(bytes.TrimPrefix(utf8Head(head), []byte("\ufeff")))
 		rest, ok := bytes.CutPrefix(head, []byte("{"))
 		rest = bytes.TrimSpace(rest)
 		end := filepath.Ext(data.Uncompressed(path))

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sottodp/sotto/config"
+	"golang.org/x/text/encoding/unicode"
+
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/data/datatest"
 	"github.com/sottodp/sotto/data/source"
@@ -135,6 +137,15 @@ func TestBadJSONLines(t *testing.T) {
 	}
 	if _, _, err := read(t, s, "a", "\x1f\x8b"+jsonl, data.Options{}); !errors.As(err, new(*config.Error)) {
 		t.Errorf("damaged gzip: %v", err)
+	}
+	for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} { // told by its mark, whatever its name
+		text, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(strings.TrimPrefix(jsonl, "\ufeff"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tab, _, err := read(t, s, "a", text, data.Options{KeepBad: true}); err != nil || tab.Rows() != 5 {
+			t.Errorf("UTF-16: %v", err)
+		}
 	}
 	if tab, _, err := read(t, s, "a", `{"age":1,"colour":"red","gain":2}`, data.Options{Unlabeled: true}); err != nil || tab.Rows() != 1 || tab.Labeled {
 		t.Errorf("without labels: %v", err)

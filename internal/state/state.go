@@ -16,8 +16,8 @@ func Dir() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
 		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", errors.New("no state directory: neither XDG_STATE_HOME nor HOME is set; set one of them")
+		if err != nil || !filepath.IsAbs(home) { // a relative one means another directory wherever a command runs
+			return "", errors.New("no state directory: neither XDG_STATE_HOME nor HOME is an absolute path; set one of them")
 		}
 		base = filepath.Join(home, ".local", "state")
 	}

@@ -8,8 +8,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
-from sottodp import SottoClassifier
+from sottodp import SottoClassifier, errors
+from sottodp._command import run
 
 N = 40
 SECONDS = [int(v) for v in np.random.default_rng(1).integers(0, 86400, N)]
@@ -94,3 +96,20 @@ class Columns(pd.DataFrame):
 
     def __getitem__(self, name):
         return self._cells if name == "a" else super().__getitem__(name)
+
+
+@pytest.mark.parametrize("rows", [0, 3, 300_000])
+def test_columns_of_no_type(tmp_path, rows):
+    """A column without a value has no type in Arrow and in Parquet; the command reads it in both, but no batch of many rows that have no bytes."""
+    (tmp_path / "schema.yaml").write_text(
+        "dataset: n\nrows: 9\ncolumns:\n  - {name: a, type: numeric, min: 0, max: 1, missing: zero}\n  - {name: y, type: label, classes: ['0', '1']}\n")
+    table = pa.table({"a": pa.nulls(rows)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.arrow", chunksize=rows + 1)
+    for name in ("t.parquet", "t.arrow"):
+        pack = ("data", "pack", "--unlabelled", "--schema", tmp_path / "schema.yaml", "--data", tmp_path / name, "--out", tmp_path / f"{name}.pack")
+        if rows > 1 << 16 and name == "t.arrow":
+            with pytest.raises(errors.InputError, match="no column with values"):
+                run(*pack)
+        else:
+            run(*pack)

@@ -109,6 +109,7 @@ func Pack(ctx context.Context, gate Gate, s *schema.Schema, src, dst string,
 		return nil, &config.Error{File: src, Found: "a packed table", Allowed: "a table of another form"}
 	}
 	opt.KeepBad, opt.Rows, opt.curved = true, 0, nil
+	opt.ByRow = opt.ByRow || opt.Unlabeled // rows to predict, each for itself
 	switch {
 	case opt.Short && ShortOf(s) == nil:
 		return nil, &config.Error{File: src, Found: fmt.Sprintf("a table with %d features as 16-bit numbers", s.Dim()),

@@ -664,6 +664,7 @@ func openPacked(ctx context.Context, gate Gate, s *schema.Schema, path string,
 // answers refuses a file that was packed for another schema, or with less, than is asked for now.
 func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 	labeled := p.has(packLabeled)
+	curved := func(name string) bool { return slices.Contains(opt.curved, name) }
 	grouped, group := p.has(packUnits), s.UnitRows > 0 && !opt.ByRow
 	switch {
 	case p.schema.Fingerprint() != s.Fingerprint():
@@ -679,7 +680,7 @@ func (p *packed) answers(s *schema.Schema, path string, opt Options) error {
 		return &config.Error{File: path, Field: "unit", Found: "a table that was packed for another unit",
 			Allowed: "the unit's column and number of rows in the schema that it was packed under",
 			Hint:    "sotto data info shows it; pack the table again for another unit"}
-	case !p.has(packAbsent) && slices.ContainsFunc(s.Unmarked(), func(name string) bool { return slices.Contains(opt.curved, name) }):
+	case !p.has(packAbsent) && slices.ContainsFunc(s.Unmarked(), curved):
 		return &config.Error{File: path, Found: "a table that was packed without saying which cells have no value",
 			Allowed: "one that says it, since the model has curves of a column with missing: zero",
 			Hint:    "pack the table again as float32, or name a table of another form"}

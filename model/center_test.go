@@ -222,7 +222,7 @@ func TestOffsetInFiles(t *testing.T) {
 			t.Errorf("%s is %v: %v", text, again, err)
 		}
 	}
-	for _, text := range []string{`"1"`, `{}`, `["a"]`} {
+	for _, text := range []string{`"1"`, `{}`, `["a"]`, `[null, 1]`, `null`} {
 		var o model.Offset
 		if err := json.Unmarshal([]byte(text), &o); err == nil {
 			t.Errorf("%s is %v", text, o)

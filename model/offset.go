@@ -1,7 +1,9 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +23,9 @@ func (o Offset) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (o *Offset) UnmarshalJSON(text []byte) error {
+	if bytes.Contains(text, []byte("null")) { // json makes 0 of it
+		return errors.New("offset: found null; write a number for each margin")
+	}
 	if len(text) > 0 && text[0] == '[' {
 		return json.Unmarshal(text, (*[]float64)(o))
 	}

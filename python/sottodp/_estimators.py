@@ -878,6 +878,7 @@ class _Scored:
     """The gate before scikit-learn's own score."""
 
     _admit: Callable[[Any, Any], None]
+    _codes: Callable[[Any], Any]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the exact score of the model on rows that need no protection.

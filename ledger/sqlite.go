@@ -13,18 +13,15 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/sottodp/sotto/internal/postgres"
+	"github.com/sottodp/sotto/internal/state"
 	"github.com/sottodp/sotto/internal/vfs"
 )
 
 // defaultPath returns the path of this user's ledger; create makes its directory, for this user only.
 func defaultPath(disk vfs.FS, create bool) (string, error) {
-	base := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
-		home, err := os.UserHomeDir()
-		if err != nil || !filepath.IsAbs(home) { // a relative one means another directory wherever a command runs
-			return "", fmt.Errorf("ledger: no data directory: neither XDG_DATA_HOME nor HOME is an absolute path; set one of them, or name a file or a URL for the ledger")
-		}
-		base = filepath.Join(home, ".local", "share")
+	base, err := state.Base("XDG_DATA_HOME", ".local", "share")
+	if err != nil {
+		return "", fmt.Errorf("ledger: no data directory: %w, or name a file or a URL for the ledger", err)
 	}
 	dir := filepath.Join(base, "sotto")
 	if create {

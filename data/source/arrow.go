@@ -679,7 +679,8 @@ func (a *arrowFile) failed(column string, err error) error {
 	return a.damaged(err)
 }
 
-// mostBare is how many rows a record batch has at most whose columns all have no values, and so no bytes.
+// mostBare is how many rows a record batch has at most whose columns all have no values, and so no bytes. The error of
+// more of them, as that of TooMany, comes before anything is written, and is for the owner's terminal only.
 const mostBare = 1 << 16
 
 // begin begins a record batch.

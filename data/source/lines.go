@@ -76,15 +76,14 @@ func decoded(f io.Reader, encoding string) (io.Reader, error) {
 
 // utf8Head is the beginning of a file, in the encoding of its byte order mark, as UTF-8.
 func utf8Head(head []byte) []byte {
-	text, err := decoded(bytes.NewReader(head[:len(head)&^1]), "")
+	text, err := decoded(bytes.NewReader(head), "")
 	if err != nil {
 		return head
 	}
-	all, err := io.ReadAll(text)
-	if err != nil || !bytes.HasPrefix(head, []byte("\xff\xfe")) && !bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		return head
+	if all, err := io.ReadAll(text); err == nil {
+		return all
 	}
-	return all
+	return head
 }
 
 // fill reads until b has size bytes or, if it has, is twice as long, or the file ends.

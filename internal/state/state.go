@@ -5,21 +5,30 @@
 package state
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
 
+// Base is the directory of that XDG variable, or where it is not set, the one under the home directory. A relative one
+// would be another wherever a command runs, and the XDG specification says to ignore it.
+func Base(variable string, under ...string) (string, error) {
+	if base := os.Getenv(variable); filepath.IsAbs(base) {
+		return base, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || !filepath.IsAbs(home) {
+		return "", fmt.Errorf("neither %s nor HOME is an absolute path; set one of them", variable)
+	}
+	return filepath.Join(append([]string{home}, under...)...), nil
+}
+
 // Dir is $XDG_STATE_HOME/sotto, or ~/.local/state/sotto where that is not set.
 // It makes nothing.
 func Dir() (string, error) {
-	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // the XDG specification says to ignore a relative one
-		home, err := os.UserHomeDir()
-		if err != nil || !filepath.IsAbs(home) { // a relative one means another directory wherever a command runs
-			return "", errors.New("no state directory: neither XDG_STATE_HOME nor HOME is an absolute path; set one of them")
-		}
-		base = filepath.Join(home, ".local", "state")
+	base, err := Base("XDG_STATE_HOME", ".local", "state")
+	if err != nil {
+		return "", fmt.Errorf("no state directory: %w", err)
 	}
 	return filepath.Join(base, "sotto"), nil
 }

@@ -46,8 +46,8 @@ func newWGC(m model.Model, kind string) *wgc {
 			layers++
 		}
 	}
-	return &wgc{Staged: s, linear: m.Outputs() == 1, single: layers == 1, power: kind == vcPower || kind == vcBoth,
-		least: kind == vcLeast || kind == vcBoth}
+	return &wgc{Staged: s, linear: m.Outputs() == 1, single: layers == 1, dense: []float64{1},
+		power: kind == vcPower || kind == vcBoth, least: kind == vcLeast || kind == vcBoth}
 }
 
 // Eval makes the bound of the losses that the model computes.
@@ -60,7 +60,7 @@ func (m *wgc) layers(w []float64) []float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.single {
-		return []float64{1}
+		return m.dense
 	}
 	if slices.Equal(m.w, w) {
 		return m.dense

@@ -114,15 +114,15 @@ func (r *Report) claimsOfClipping(c *paper.Claims) {
 		says := "On MNIST the clipping frequency of the MLP is small at first and becomes stable at 15 %."
 		holds, found := r.staysClipped(k)
 		why := r.oftenByRate(k) + "; the paper tries these rates and does not state how it scales images"
-		decides := ""
+		var decides []string
 		for _, setting := range []string{pixels, signed} {
 			does, with := r.staysClipped(r.of(network, setting, gc, k.Clip))
 			if why += fmt.Sprintf("; with %s: %s", setting, with); does != holds {
-				decides = setting
+				decides = append(decides, setting)
 			}
 		}
-		if decides != "" {
-			c.NotTested("§6.1", name, says, fmt.Sprintf("What the paper does not print decides: %s. C = %v: %s. %s.", decides, k.Clip, found, why))
+		if decides != nil {
+			c.NotTested("§6.1", name, says, fmt.Sprintf("What the paper does not print decides: %s. C = %v: %s. %s.", strings.Join(decides, ", "), k.Clip, found, why))
 			continue
 		}
 		c.Add("§6.1", name, says, holds, "C = %v: %s", k.Clip, found).Because(why + ".")

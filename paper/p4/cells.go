@@ -54,15 +54,12 @@ func cellOf(runs []Run) Cell {
 	return c
 }
 
-// paperRuns is how many runs a cell of the paper has.
-const paperRuns = 5
-
 // first are the first runs of a cell, as many as the paper has.
 func (c Cell) first() Cell {
-	if len(c.runs) <= paperRuns {
+	if len(c.runs) <= Full.Runs {
 		return c
 	}
-	return cellOf(c.runs[:paperRuns])
+	return cellOf(c.runs[:Full.Runs])
 }
 
 // judged is the cell by which certificates are judged.

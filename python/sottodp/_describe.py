@@ -88,7 +88,7 @@ def describe_private(
     names = [str(name) for name in X.columns]
     features = [X[name] for name in X.columns]
     if len(names) < 2:
-        raise ValueError(f"X: found {len(names)} columns; a description is of two or more")
+        raise ValueError("X: has too few columns; a description is of two or more")
     said = None
     if (domain is None) == (schema is None):
         raise ValueError("domain, schema: give one of them, as what is read off the rows is not private")

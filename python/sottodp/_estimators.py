@@ -441,7 +441,7 @@ class _Sotto(BaseEstimator):
         names, fitted = [str(name) for name in getattr(X, "columns", ())], [f"x{i}" for i in range(self.n_features_in_)]
         if names != fitted and sorted(names) == sorted(fitted) and not hasattr(self, "feature_names_in_"):  # a loaded run tells no more of its columns
             raise ValueError("The feature names should match those that were passed during fit. Feature names must be in the same order as they were in fit.")
-        with _no_gaps():
+        with _unquoted():
             return validate_data(self, X, reset=False, ensure_min_samples=0, **_finite(self.domain))
 
     def _predicted(self, X: Any) -> pyarrow.Table:
@@ -745,7 +745,7 @@ def _finite(domain: _types.Domain | None) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _no_gaps() -> Iterator[None]:
+def _unquoted() -> Iterator[None]:
     """Say what to do about NaN, where scikit-learn's own advice is another estimator, and about X of another form, where it quotes rows."""
     try:
         yield
@@ -1333,7 +1333,7 @@ def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
             raise ValueError(f"y: found {len(y)} labels; give one for each of the {len(X)} rows of X")
         return X, y
     try:
-        with _no_gaps():
+        with _unquoted():
             checked: tuple[Any, Any] = validate_data(self, X, y, **_finite(self.domain), **more)
             return checked
     except ValueError as error:

@@ -119,7 +119,7 @@ type fault struct {
 // One audits a job in one run, on a table with as many rows as Rows returns.
 func One(ctx context.Context, job *run.Job, table *data.Table, opt Options) (*Result, error) {
 	facts := job.Facts
-	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne, Dim: facts.Dim}
+	set := &canarySet{In: make([]bool, opt.Canaries), Pull: facts.Adjacency == privacy.ReplaceOne}
 	coins, err := opt.Streams.Stream("audit", 0)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func train(ctx context.Context, job *run.Job, table *data.Table, set *canarySet,
 	t := run.Trainer{Job: job, Table: table, Meter: meter, Streams: opt.Streams, Journal: run.NopJournal{},
 		Workers: opt.Workers}
 	if set == nil && job.Sum != nil { // owners need the sums of each
-		set = &canarySet{Dim: job.Facts.Dim}
+		set = &canarySet{}
 	}
 	if set != nil {
 		rows, err := private.NewLocal(table, job.Model, job.Facts, opt.Workers)

@@ -36,10 +36,11 @@ type layout struct{ rows, canaries, blank int }
 
 func layoutOf(job *run.Job) layout {
 	f := job.Facts
-	l := layout{rows: min(craftedRows, max(1, f.Rows/2)), canaries: min(f.Dim, mostCrafted)}
-	if f.Centered { // a sum of rows has a number for each feature
-		l.canaries = min(f.Features(), mostCrafted)
+	numbers := f.Dim // of the shortest sum
+	if f.Centered {  // a sum of rows has one for each feature
+		numbers = f.Features()
 	}
+	l := layout{rows: min(craftedRows, max(1, f.Rows/2)), canaries: min(numbers, mostCrafted)}
 	fixed := privacy.Contains[privacy.FixedSampled](job.Plan)
 	if fixed {
 		l.rows = 1
@@ -232,7 +233,7 @@ func (c *crafting) run(ctx context.Context, number int) (*probe, []bool, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	set := &canarySet{In: make([]bool, l.canaries), Apart: true, Dim: facts.Dim, Key: coins.Uint64()}
+	set := &canarySet{In: make([]bool, l.canaries), Apart: true, Key: coins.Uint64()}
 	set.Pull = facts.Adjacency == privacy.ReplaceOne
 	for i := range set.In {
 		set.In[i] = coins.Uint64()&1 == 1

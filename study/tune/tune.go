@@ -224,8 +224,8 @@ func (p *Plan) settle(specs []*run.Spec, names []string, schema *schema.Schema, 
 			return err
 		}
 		p.query.Noise = scoreNoise(b.Delta, sigma)
-		b.Epsilon = epsilon * (1 - runlog.ScoreShare)
 	}
+	b.Epsilon = (&runlog.Search{By: p.Score, Each: epsilon}).Trained()
 	for i, s := range specs {
 		spec := *s
 		spec.Privacy.Epsilon, spec.Privacy.Accountant = b.Epsilon, inner.String()

@@ -126,13 +126,12 @@ func (r *Report) bounded() paper.Table {
 	return t
 }
 
-// exponent is p of F − F* ~ 1/t^p over the last decade of a run without noise.
+// exponent is p of ‖x̃ − x*‖² ~ 1/t^p, mean over the nodes, over the last decade of a run without noise.
 func (r *Report) exponent(table, reg, kind string) float64 {
-	c, best := r.find(table, reg, kind, 0), r.least(table, reg).Value
-	last := len(c.Objective) - 1
+	c := r.find(table, reg, kind, 0)
+	last := len(c.Iterations) - 1
 	from := last - 4
-	return -math.Log((c.Objective[last]-best)/(c.Objective[from]-best)) /
-		math.Log(float64(c.Iterations[last])/float64(c.Iterations[from]))
+	return -math.Log(c.Distance[last]/c.Distance[from]) / math.Log(float64(c.Iterations[last])/float64(c.Iterations[from]))
 }
 
 // settings are those that the paper prints of its experiments.

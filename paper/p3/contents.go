@@ -35,7 +35,7 @@ var contents = []paper.Item{
 		Where: []string{"paper/p3/bounds.go#Report.bounds", "#bounds"}},
 	{Name: "Corollaries 3.5 and 3.6, (13) to (15)", Says: "orders of the bounds with noise",
 		Where: []string{"paper/p3/bounds.go#Report.bounds", "#bounded"}},
-	{Name: "Remark 3.3", Says: "F − F* falls as 1/t without noise",
+	{Name: "Remark 3.3", Says: "‖x̃ − x*‖² falls as 1/t without noise",
 		Where: []string{"paper/p3/bounds.go#Report.exponent",
 			"#claims"}},
 	{Name: "Lemma 4.1", Says: "Gaussian mechanism", Where: []string{proofs + "#gaussian-exact"}},

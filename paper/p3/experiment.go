@@ -71,6 +71,19 @@ type Curve struct {
 // Last is the final objective.
 func (c *Curve) Last() float64 { return c.Objective[len(c.Objective)-1] }
 
+// at is the objective after some iterations: between two recorded points, on the line through their logarithms.
+func (c *Curve) at(iterations int) float64 {
+	k, there := slices.BinarySearch(c.Iterations, iterations)
+	switch {
+	case there:
+		return c.Objective[k]
+	case k == 0 || k == len(c.Iterations):
+		return math.NaN()
+	}
+	share := math.Log(float64(iterations)/float64(c.Iterations[k-1])) / math.Log(float64(c.Iterations[k])/float64(c.Iterations[k-1]))
+	return math.Exp(math.Log(c.Objective[k-1])*(1-share) + math.Log(c.Objective[k])*share)
+}
+
 // The kinds of runs.
 const (
 	allActive   = "[19], all active"

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	found := papertest.Run(t, e, paper.Lab{}, []string{"tables.md", "cite.bib", "figure1.csv", "figure1.svg", "figure2.csv", "figure2.svg", "figure3.csv", "figure3.svg", "figure4.csv", "figure4.svg",
 		"one-row.csv", "one-row.svg", "bounds.csv", "bounds.svg", "true-epsilon.csv", "true-epsilon.svg", "index.html"}, map[string]int{"true-epsilon.csv": 20, "figure1.csv": points * (2*(2*(4*5+3)+5) + 3)})
 	r := found.R.(*Report)
-	if want := 2*(2*(4*5+4)+5) + 4; len(r.Curves) != want || len(found.Claims) != 3+1+2*14+3 || len(r.Costs) != 20 {
+	if want := 2*(2*(4*5+4)+5) + 4; len(r.Curves) != want || len(found.Claims) != 3+1+2*16+3 || len(r.Costs) != 20 {
 		t.Errorf("%d curves, want %d; %d claims, %d costs", len(r.Curves), want, len(found.Claims), len(r.Costs))
 	}
 	for _, c := range found.Claims[:3] {

@@ -275,13 +275,16 @@ def test_coefficients_and_margins():
     z, p = c.decision_function(X), c.predict_proba(X)
     assert np.allclose(1 / (1 + np.exp(-z)), p[:, 1], rtol=1e-12) and ((z > 0) == c.predict(X)).all()
     assert np.allclose(rows_of(X) @ c.coef_[0] + c.intercept_, z, rtol=1e-4, atol=1e-4)
-    three = public(hats=0, classes=[0, 1, 2], dataset="three").fit(table(seed=3)[0], np.digitize(y, [-1, 1]))
+    X, y = table(seed=3)
+    three = public(hats=0, classes=[0, 1, 2], dataset="three").fit(X, np.digitize(y, [-1, 1]))
     assert three.coef_.shape == (3, 4) and three.decision_function(X).shape == (400, 3)
-    centered = clone(three).set_params(classes=[2, 0, 1], method_options={"center": "mean"}).fit(table(seed=3)[0], np.digitize(y, [-1, 1]))
-    margins = rows_of(table(seed=3)[0]) @ centered.coef_.T + centered.intercept_  # an intercept for each class, in the order of classes_
+    X, y = table(seed=8)
+    centered = clone(three).set_params(classes=[2, 0, 1], method_options={"center": "mean"}, dataset="seeded", random_state=1, lab=True)
+    centered.fit(X, np.digitize(y, [-1, 1]))
+    margins = rows_of(X) @ centered.coef_.T + centered.intercept_  # an intercept for each class, in the order of classes_
     assert len(set(centered.intercept_)) == 3
     odds = np.exp(margins - margins.max(axis=1, keepdims=True))
-    assert np.allclose(odds / odds.sum(axis=1, keepdims=True), centered.predict_proba(table(seed=3)[0]), rtol=1e-3, atol=1e-4)
+    assert np.allclose(odds / odds.sum(axis=1, keepdims=True), centered.predict_proba(X), rtol=1e-3, atol=1e-4)
     number = SottoRegressor(4, 1e-5, "add-or-remove", domain=(-1, 1), target_range=(-4, 4), rows=400, dataset="numbers", hats=0)
     number.fit(*table(seed=4))
     assert number.coef_.shape == (4,) and isinstance(number.intercept_, float)

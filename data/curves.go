@@ -26,10 +26,11 @@ type Curves struct {
 	columns    []curve
 	others     []span // features that are no lines of those
 	pairs      []curvedPair
-	bumps      []bumpRun // of columns, those with bumps
-	bare       []curve   // the others
-	rest       []span    // features of a row with curves that are no lines and bumps of those runs
-	places     []place   // of all features of such a row, ascending
+	bumps      []bumpRun      // of columns, those with bumps
+	bare       []curve        // the others
+	products   *kern.Products // of pairs
+	rest       []span         // features of a row with curves that are no lines and bumps of those runs
+	places     []place        // of all features of such a row, ascending
 }
 
 // A bumpRun is n columns with bumps whose lines are one behind the other from a stored row.
@@ -87,7 +88,7 @@ func curvesOf(s, lines *schema.Schema) *Curves {
 	return c
 }
 
-// setBumps sets bumps, bare and rest from columns.
+// setBumps sets bumps, bare, products and rest from columns and pairs.
 func (c *Curves) setBumps() {
 	var run bumpRun
 	var at, hats []int
@@ -124,6 +125,11 @@ func (c *Curves) setBumps() {
 	}
 	end()
 	rest(c.dim)
+	var a, b, first []int
+	for _, p := range c.pairs {
+		a, b, first = append(a, p.a), append(b, p.b), append(first, p.first)
+	}
+	c.products = kern.NewProducts(a, b, first, schema.PairBumps)
 }
 
 // snapped is the schema by which the table at path is read, and how rows of s follow from those: by no curves if s does
@@ -283,9 +289,10 @@ func (t *curveTile) expand(x []float32, b *Block, from, end int) {
 			c.expandRest(row, lines[i*c.lines:][:c.lines], inv[i], f)
 		}
 	}
+	c.products.Put(x, c.dim, lines, c.lines, inv, factors, c.rule.unit)
 }
 
-// expandRest makes the features that no bumps follow from.
+// expandRest makes the features that no bumps and products follow from.
 func (c *Curves) expandRest(row, x []float32, inv, f float64) {
 	unit := c.rule.unit
 	for _, k := range c.bare {
@@ -301,14 +308,6 @@ func (c *Curves) expandRest(row, x []float32, inv, f float64) {
 		for k, v := range x[s.from:][:s.n] {
 			if v != 0 {
 				row[s.to+k] = kern.Snap(within(v, inv), f, unit)
-			}
-		}
-	}
-	for _, p := range c.pairs {
-		at, of := pairOf(lineOf(x[p.a], inv), lineOf(x[p.b], inv))
-		for k, v := range of {
-			if v != 0 {
-				row[p.first+at[k]] = kern.Snap(v, f, unit)
 			}
 		}
 	}

@@ -121,5 +121,64 @@ func (c *Cuts) Add(dst, a []float64, t *CutTile) {
 	}
 }
 
+// Products makes the products of the bumps of pairs of lines: of a pair, with m bumps of either line, those of at most
+// two bumps of the one and two of the other, the i-th and the j-th, at i·m + j from a position of a row on.
+type Products struct {
+	a, b, at   []int32 // lines in a stored row, and the position of the first product
+	bumps      int
+	lines, dim int // least lengths of a stored row and of a row
+}
+
+// NewProducts is for the pairs of the lines a and b of a stored row with their products at those positions of a row,
+// and so many bumps of a line, two or more.
+func NewProducts(a, b, at []int, bumps int) *Products {
+	p := &Products{bumps: bumps}
+	for i := range at {
+		if a[i] < 0 || b[i] < 0 || at[i] < 0 || bumps < 2 {
+			panic("kern: a line or product before its row, or one bump")
+		}
+		p.a, p.b, p.at = append(p.a, int32(a[i])), append(p.b, int32(b[i])), append(p.at, int32(at[i]))
+		p.lines, p.dim = max(p.lines, a[i]+1, b[i]+1), max(p.dim, at[i]+bumps*bumps)
+	}
+	return p
+}
+
+// Put puts the products of the pairs of stored rows into as many rows of dim numbers, which are 0 there. The numbers of
+// stored rows, inv, f and unit are as for [Cuts.Cut]; a pair with a line of −0 has no products.
+func (p *Products) Put(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64) {
+	if len(p.at) == 0 || len(f) == 0 {
+		return
+	}
+	if dim < p.dim || stride < 0 || len(inv) != len(f) {
+		panic("kern: rows that are too short for the products")
+	}
+	need(rows, dim, nil, len(f), dim)
+	need(x, stride, nil, len(f), p.lines)
+	if p.fast(rows, dim, x, stride, inv, f, unit) {
+		return
+	}
+	for i, f := range f {
+		row, x := rows[i*dim:(i+1)*dim], x[i*stride:]
+		for k, at := range p.at {
+			a, b := x[p.a[k]], x[p.b[k]]
+			if math.Float32bits(a) == 1<<31 || math.Float32bits(b) == 1<<31 {
+				continue
+			}
+			ja, left, right := p.bump(a, inv[i])
+			jb, low, high := p.bump(b, inv[i])
+			to := row[int(at)+ja*p.bumps+jb:]
+			to[0], to[1] = Snap(left*low, f, unit), Snap(left*high, f, unit)
+			to[p.bumps], to[p.bumps+1] = Snap(right*low, f, unit), Snap(right*high, f, unit)
+		}
+	}
+}
+
+// bump is schema.Bumps of a line of a stored row.
+func (p *Products) bump(v float32, inv float64) (j int, left, right float64) {
+	u := (max(-1, min(1, float64(v)*inv)) + 1) * (float64(p.bumps-1) / 2)
+	j = min(int(u), p.bumps-2)
+	return j, 1 - (u - float64(j)), 1 - (float64(j+1) - u)
+}
+
 // Snap is v·f, of magnitude up to 2³⁰, rounded toward zero, in units.
 func Snap(v, f, unit float64) float32 { return float32(float64(int64(v*f)) * unit) }

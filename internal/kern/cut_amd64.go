@@ -27,3 +27,12 @@ func cutSumFast(dst, a []float64, places []int32, pairs []float32, n int) bool {
 	cutSumFMA(&dst[0], &a[0], len(a), &places[0], &pairs[0], n)
 	return true
 }
+
+func (p *Products) fast(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64) bool {
+	if use == plain || len(f) < 4 || unit < leastUnit || unit > 1/leastUnit {
+		return false
+	}
+	productsAVX2(&rows[0], dim, &x[0], stride, &inv[0], &f[0], len(f), &p.a[0], &p.b[0], &p.at[0], len(p.at),
+		float64(p.bumps-1)/2, int32(p.bumps-2), int32(p.bumps), float32(unit))
+	return true
+}

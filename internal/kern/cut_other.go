@@ -7,3 +7,7 @@ func (c *Cuts) fast([]float32, int, []float32, int, []float64, []float64, float6
 }
 
 func cutSumFast([]float64, []float64, []int32, []float32, int) bool { return false }
+
+func (p *Products) fast([]float32, int, []float32, int, []float64, []float64, float64) bool {
+	return false
+}

@@ -17324,6 +17324,157 @@ end:
 	VZEROUPPER
 	RET
 
+// func productsAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, a *int32, b *int32, at *int32, n int, half float64, last int32, bumps int32, unit float32)
+// Requires: AVX, CMOV
+TEXT ·productsAVX2(SB), NOSPLIT, $0-108
+	VBROADCASTSD word_3ff0000000000000<>+0(SB), Y0
+	VBROADCASTSD word_bff0000000000000<>+0(SB), Y1
+	VPCMPEQD     X2, X2, X2
+	VPSLLD       $0x1f, X2, X2
+	VBROADCASTSS unit+104(FP), X3
+	VBROADCASTSS last+96(FP), X4
+	VBROADCASTSS bumps+100(FP), X5
+	VBROADCASTSD half+88(FP), Y6
+	XORQ         AX, AX
+
+pair:
+	MOVQ    dst+0(FP), CX
+	MOVQ    dim+8(FP), DX
+	SHLQ    $0x02, DX
+	MOVQ    stride+24(FP), DI
+	MOVQ    a+56(FP), BX
+	MOVLQSX (BX)(AX*4), SI
+	MOVQ    x+16(FP), BX
+	LEAQ    (BX)(SI*4), BX
+	MOVQ    b+64(FP), SI
+	MOVLQSX (SI)(AX*4), R8
+	MOVQ    x+16(FP), SI
+	LEAQ    (SI)(R8*4), SI
+	MOVQ    at+72(FP), R8
+	MOVLQSX (R8)(AX*4), R8
+	LEAQ    (CX)(R8*4), CX
+	SHLQ    $0x02, DI
+	XORQ    R8, R8
+
+rows:
+	MOVQ        invs+32(FP), R9
+	VMOVUPD     (R9)(R8*8), Y7
+	MOVQ        fs+40(FP), R9
+	VMOVUPD     (R9)(R8*8), Y8
+	LEAQ        (DI)(DI*2), R9
+	VMOVSS      (BX), X9
+	VINSERTPS   $0x10, (BX)(DI*1), X9, X9
+	VINSERTPS   $0x20, (BX)(DI*2), X9, X9
+	VINSERTPS   $0x30, (BX)(R9*1), X9, X9
+	VPCMPEQD    X2, X9, X10
+	VCVTPS2PD   X9, Y9
+	VMULPD      Y7, Y9, Y9
+	VMINPD      Y0, Y9, Y9
+	VMAXPD      Y1, Y9, Y9
+	VADDPD      Y0, Y9, Y11
+	VMULPD      Y6, Y11, Y11
+	VCVTTPD2DQY Y11, X9
+	VPMINSD     X4, X9, X9
+	VCVTDQ2PD   X9, Y12
+	VSUBPD      Y12, Y11, Y11
+	VSUBPD      Y11, Y0, Y11
+	VSUBPD      Y11, Y0, Y12
+	VPMULLD     X5, X9, X9
+	VMOVDQA     X10, X10
+	VMOVSS      (SI), X13
+	VINSERTPS   $0x10, (SI)(DI*1), X13, X13
+	VINSERTPS   $0x20, (SI)(DI*2), X13, X13
+	VINSERTPS   $0x30, (SI)(R9*1), X13, X13
+	VPCMPEQD    X2, X13, X14
+	VCVTPS2PD   X13, Y13
+	VMULPD      Y7, Y13, Y13
+	VMINPD      Y0, Y13, Y13
+	VMAXPD      Y1, Y13, Y13
+	VADDPD      Y0, Y13, Y7
+	VMULPD      Y6, Y7, Y7
+	VCVTTPD2DQY Y7, X15
+	VPMINSD     X4, X15, X15
+	VCVTDQ2PD   X15, Y13
+	VSUBPD      Y13, Y7, Y7
+	VSUBPD      Y7, Y0, Y7
+	VSUBPD      Y7, Y0, Y13
+	VPADDD      X15, X9, X9
+	VPOR        X14, X10, X10
+	VMULPD      Y11, Y7, Y14
+	VMULPD      Y8, Y14, Y14
+	VCVTTPD2DQY Y14, X14
+	VCVTDQ2PS   X14, X14
+	VMULPS      X3, X14, X14
+	VPANDN      X14, X10, X14
+	VMULPD      Y11, Y13, Y11
+	VMULPD      Y8, Y11, Y11
+	VCVTTPD2DQY Y11, X11
+	VCVTDQ2PS   X11, X11
+	VMULPS      X3, X11, X11
+	VPANDN      X11, X10, X11
+	VUNPCKLPS   X11, X14, X15
+	VUNPCKHPS   X11, X14, X11
+	VMULPD      Y12, Y7, Y7
+	VMULPD      Y8, Y7, Y7
+	VCVTTPD2DQY Y7, X7
+	VCVTDQ2PS   X7, X7
+	VMULPS      X3, X7, X7
+	VPANDN      X7, X10, X7
+	VMULPD      Y12, Y13, Y12
+	VMULPD      Y8, Y12, Y12
+	VCVTTPD2DQY Y12, X8
+	VCVTDQ2PS   X8, X8
+	VMULPS      X3, X8, X8
+	VPANDN      X8, X10, X8
+	VUNPCKLPS   X8, X7, X10
+	VUNPCKHPS   X8, X7, X7
+	MOVL        bumps+100(FP), R9
+	MOVLQSX     R9, R9
+	MOVQ        CX, R10
+	VPEXTRD     $0x00, X9, R11
+	LEAQ        (R10)(R11*4), R11
+	VMOVLPS     X15, (R11)
+	VMOVLPS     X10, (R11)(R9*4)
+	ADDQ        DX, R10
+	VPEXTRD     $0x01, X9, R11
+	LEAQ        (R10)(R11*4), R11
+	VMOVHPS     X15, (R11)
+	VMOVHPS     X10, (R11)(R9*4)
+	ADDQ        DX, R10
+	VPEXTRD     $0x02, X9, R11
+	LEAQ        (R10)(R11*4), R11
+	VMOVLPS     X11, (R11)
+	VMOVLPS     X7, (R11)(R9*4)
+	ADDQ        DX, R10
+	VPEXTRD     $0x03, X9, R11
+	LEAQ        (R10)(R11*4), R10
+	VMOVHPS     X11, (R10)
+	VMOVHPS     X7, (R10)(R9*4)
+	MOVQ        rows+48(FP), R10
+	SUBQ        $0x04, R10
+	SUBQ        R8, R10
+	JZ          end
+	MOVQ        $0x00000004, R9
+	CMPQ        R10, R9
+	CMOVQGT     R9, R10
+	ADDQ        R10, R8
+	MOVQ        R10, R9
+	IMULQ       DX, R9
+	ADDQ        R9, CX
+	MOVQ        R10, R9
+	IMULQ       DI, R9
+	ADDQ        R9, BX
+	ADDQ        R9, SI
+	JMP         rows
+
+end:
+	INCQ AX
+	MOVQ n+80(FP), CX
+	CMPQ AX, CX
+	JL   pair
+	VZEROUPPER
+	RET
+
 // func decimalsAVX512(dst *float64, x *float32, n int)
 // Requires: AVX, AVX512F
 TEXT ·decimalsAVX512(SB), NOSPLIT, $0-24

@@ -80,7 +80,8 @@ func (c *Curve) at(iterations int) float64 {
 	case k == 0 || k == len(c.Iterations):
 		return math.NaN()
 	}
-	share := math.Log(float64(iterations)/float64(c.Iterations[k-1])) / math.Log(float64(c.Iterations[k])/float64(c.Iterations[k-1]))
+	before, after := float64(c.Iterations[k-1]), float64(c.Iterations[k])
+	share := math.Log(float64(iterations)/before) / math.Log(after/before)
 	return math.Exp(math.Log(c.Objective[k-1])*(1-share) + math.Log(c.Objective[k])*share)
 }
 

@@ -263,6 +263,9 @@ func (p *csvPiece) Next(row *data.Row) (data.Fault, error) {
 	if err != nil || f.Found != "" {
 		return f, err
 	}
+	if line[0] == '\r' { // of line ends LF CR, it would become part of the first cell
+		return loneReturnFault, nil
+	}
 	if f := p.split(line); f.Found != "" {
 		return cmp.Or(p.otherDelimiter(line), f), nil
 	}

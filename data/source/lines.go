@@ -62,13 +62,16 @@ func decoded(f io.Reader, encoding string) (io.Reader, error) {
 	case schema.EncodingWindows:
 		return transform.NewReader(f, charmap.Windows1252.NewDecoder()), nil
 	}
-	var mark [2]byte
+	var mark [4]byte
 	n, err := io.ReadFull(f, mark[:])
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, err
 	}
 	all := io.MultiReader(bytes.NewReader(mark[:n]), f)
-	if bom := string(mark[:n]); encoding == schema.EncodingUTF16 || bom == "\xff\xfe" || bom == "\xfe\xff" {
+	if string(mark[:n]) == "\xff\xfe\x00\x00" { // UTF-32, which notText names
+		return all, nil
+	}
+	if bom := string(mark[:min(n, 2)]); encoding == schema.EncodingUTF16 || bom == "\xff\xfe" || bom == "\xfe\xff" {
 		return transform.NewReader(all, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), nil
 	}
 	return all, nil
@@ -245,7 +248,9 @@ func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 // notText is the fault of a line that is not UTF-8. It says what the line may be instead.
 func notText(line []byte) data.Fault {
 	switch nul := bytes.IndexByte(line, 0); {
-	case wide(line):
+	case zeros(line, 4) >= 3:
+		return data.Fault{Found: "text in UTF-32", Allowed: "a text file in UTF-8"}
+	case zeros(line, 2) == 1:
 		return data.Fault{Found: "text in UTF-16 without a byte order mark",
 			Allowed: "a text file in UTF-8, or for CSV format: {encoding: utf-16} in the schema, if the low bytes come first"}
 	case nul < 0 && !bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' }):
@@ -256,16 +261,24 @@ func notText(line []byte) data.Fault {
 		Allowed: "a text file in UTF-8, or for CSV in the encoding that format names"}
 }
 
-// wide says whether a line is in UTF-16, most of it ASCII: whether about every second byte is 0, and the others are
-// not.
-func wide(line []byte) bool {
-	var zeros [2]int
+// zeros is how many of n bytes in turn are mostly 0 in a line, if the others never are: of text that is mostly ASCII
+// one of two in UTF-16, and three of four in UTF-32.
+func zeros(line []byte, n int) (all int) {
+	count := make([]int, n)
 	for i, c := range line {
 		if c == 0 {
-			zeros[i%2]++
+			count[i%n]++
 		}
 	}
-	return len(line) >= 4 && min(zeros[0], zeros[1]) == 0 && 8*max(zeros[0], zeros[1]) >= 3*len(line)
+	for _, k := range count {
+		switch {
+		case len(line) < 2*n || k > 0 && 2*n*k < len(line):
+			return 0
+		case k > 0:
+			all++
+		}
+	}
+	return all
 }
 
 // skipped says whether a line, with its '\n', is blank or a comment.

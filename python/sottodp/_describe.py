@@ -83,6 +83,7 @@ def describe_private(
     """
     import pandas
 
+    _domain.tabular(X)
     if not hasattr(X, "columns"):
         raise ValueError("X: found no column names; give a data frame, since domain or a schema names columns")
     names = [str(name) for name in X.columns]

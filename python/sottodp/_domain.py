@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,25 @@ def replaces(domain: Domain | None) -> bool:
     """Whether ``domain`` says of any column what stands in for a missing value."""
     said = domain.values() if isinstance(domain, Mapping) else domain if isinstance(domain, (list, tuple)) else ()
     return any(isinstance(one, Mapping) and "missing" in one for one in said)
+
+
+def tabular(X: Any) -> None:
+    """Refuse what is no data frame and no array of rows, and say what makes one of it."""
+    kind = type(X)
+    found = kind.__name__
+    if kind.__module__.partition(".")[0] == "pyarrow":
+        make = ": X.to_pandas(), or polars.from_arrow(X)"
+    elif found == "LazyFrame":
+        make = ": X.collect()"
+    elif hasattr(X, "toarray"):
+        found, make = f"the sparse {found}", ": X.toarray()"
+    elif isinstance(X, Mapping):
+        make = ": pandas.DataFrame(X)"
+    elif X is None or isinstance(X, (str, bytes, os.PathLike, Set)) or not (hasattr(X, "__len__") or hasattr(X, "__array__")):
+        make = ""
+    else:
+        return
+    raise ValueError(f"X: found {found}; give a data frame or an array{make}")
 
 
 def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.Array:

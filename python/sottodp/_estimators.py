@@ -427,6 +427,7 @@ class _Sotto(BaseEstimator):
         return said["label"], said.get("unit_column")
 
     def _validated(self, X: Any) -> Any:
+        _domain.tabular(X)
         if (self.schema is not None or isinstance(self.domain, dict)) and not hasattr(X, "columns"):
             X = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
             if X.ndim != 2:
@@ -604,7 +605,7 @@ class _Sotto(BaseEstimator):
             text = re.sub(r"^columns\[(\d+)\]\.", lambda m: f"domain: column {names[int(m[1])]!r}: " if int(m[1]) < len(names) else f"{self._says_label}: ", text)
             for pattern, words in _WORDS:
                 text = re.sub(pattern, words, text)
-            text = text.replace(f"{rows.path}: ", "X: ", 1) if text.startswith(f"{rows.path}: ") else text
+            text = re.sub(rf"(?m)^{re.escape(str(rows.path))}: ", "X: ", text)  # several columns have a line each
             if not self.run_dir:
                 text = re.sub(r"\n(The budget stays reserved\.) .*", r"\n\1 With run_dir=DIR, the same fit can be repeated, and goes on", text)
             if isinstance(error, BudgetError) and self._search is None:
@@ -1318,6 +1319,7 @@ def refuse(arguments: Mapping[str, Any]) -> None:
 
 def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
     """X and y as scikit-learn checks them. A frame stays a frame if its types have a meaning."""
+    _domain.tabular(X)
     if self.schema is not None or isinstance(self.domain, Mapping):
         columns = [str(name) for name in getattr(X, "columns", ())]
         for name in columns:

@@ -19,7 +19,9 @@ import nbformat
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -344,6 +346,12 @@ WRONG = [
     ({"domain": {**DOMAIN, "age": {"bounds": (-1, 1), "missing": 7}}}, FRAME, None, "domain: column 'age': missing: found \"7\"; write"),
     ({"domain": DOMAIN}, FRAME.assign(age=[1, "a secret"] * 200), None, "X: column 'age': found cells of several types; use"),
     ({"domain": DOMAIN}, pd.concat([FRAME, FRAME], axis=1), None, "X: found the column 'age' a second time; give"),
+    ({"domain": DOMAIN}, FRAME.assign(age=pd.to_timedelta(range(400), unit="s"), sex=pd.to_timedelta(1, unit="s")), None, 'X: column "age" holds durations'),
+    ({"domain": DOMAIN}, pa.Table.from_pandas(FRAME), None, "X: found Table; give a data frame or an array: X.to_pandas()"),
+    ({"domain": DOMAIN}, pl.from_pandas(FRAME).lazy(), None, "X: found LazyFrame; give a data frame or an array: X.collect()"),
+    ({"domain": DOMAIN}, dict(FRAME), None, "X: found dict; give a data frame or an array: pandas.DataFrame(X)"),
+    ({"domain": DOMAIN}, (row for row in FRAME.to_numpy()), None, "X: found generator; give a data frame or an array"),
+    ({"domain": DOMAIN}, scipy.sparse.csr_array(table()[0]), None, "X: found the sparse csr_array; give a data frame or an array: X.toarray()"),
     ({"domain": DOMAIN}, FRAME, [True] * 10, "y: found 10 labels; give one for each of the 400 rows"),
     ({}, np.full((400, 3), np.nan), None, "X: found NaN where numbers should be; let domain say what replaces it"),
     ({}, None, ["a secret"] * 400, "y: its labels are texts, and classes lists truth values; give both the same type"),

@@ -106,6 +106,8 @@ func findFile(disk vfs.FS, path string) error {
 		return fmt.Errorf("the file is empty: %w", ErrNotLedger)
 	case err == nil && info.Size() < leastSize:
 		return fmt.Errorf("found a file that is not an SQLite database, of %d bytes: %w", info.Size(), ErrNotLedger)
+	case errors.Is(err, syscall.ENOTDIR):
+		return errors.New("a file stands where a directory above it should be; name another place, by --ledger or by XDG_DATA_HOME")
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}

@@ -86,10 +86,19 @@ func (f *File) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes. An unknown field is an error.
 func (f *File) UnmarshalJSON(text []byte) error {
 	var head struct {
-		Model string `json:"model"`
+		Model   string          `json:"model"`
+		Classes []*string       `json:"classes"`
+		W       json.RawMessage `json:"w"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return err
+	}
+	// of null in a list json makes "" and 0
+	if slices.Contains(head.Classes, nil) {
+		return errors.New("classes: found null; write a name for each class")
+	}
+	if bytes.Contains(head.W, []byte("null")) {
+		return errors.New("w: found null; write a number for each parameter")
 	}
 	e, err := Lookup(head.Model)
 	if err != nil {

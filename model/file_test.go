@@ -126,6 +126,8 @@ func TestReadForeign(t *testing.T) {
 		{"trailing", string(good) + "{}", "not a model file"},
 		{"unknown field", strings.Replace(string(good), `"dim"`, `"dims"`, 1), `unknown field "dims"`},
 		{"wrong type", strings.Replace(string(good), `"dim":2`, `"dim":"two"`, 1), `field "dim": a JSON string where a int should be`},
+		{"no number", strings.Replace(string(good), "0.1", "null", 1), "w: found null; write a number for each parameter"},
+		{"no class", strings.Replace(string(good), `"mid"`, "null", 1), "classes: found null; write a name for each class"},
 		{"huge number", strings.Replace(string(good), "0.1", "1e999", 1), `field "w`},
 	} {
 		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {

@@ -71,7 +71,8 @@ type Curve struct {
 // Last is the final objective.
 func (c *Curve) Last() float64 { return c.Objective[len(c.Objective)-1] }
 
-// at is the objective after some iterations: between two recorded points, on the line through their logarithms.
+// at is the objective after some iterations: between two recorded points, on the line through their logarithms. It is
+// NaN where none is recorded before or after.
 func (c *Curve) at(iterations int) float64 {
 	k, there := slices.BinarySearch(c.Iterations, iterations)
 	switch {
@@ -82,7 +83,23 @@ func (c *Curve) at(iterations int) float64 {
 	}
 	before, after := float64(c.Iterations[k-1]), float64(c.Iterations[k])
 	share := math.Log(float64(iterations)/before) / math.Log(after/before)
-	return math.Exp(math.Log(c.Objective[k-1])*(1-share) + math.Log(c.Objective[k])*share)
+	return c.Objective[k-1] * math.Pow(c.Objective[k]/c.Objective[k-1], share)
+}
+
+// ahead counts at how many of the recorded points of another curve this one, where it has begun, is lower, and how far
+// above it is at most at one of them, in parts of the other.
+func (c *Curve) ahead(of *Curve) (lower, points int, behind float64) {
+	for k, at := range of.Iterations {
+		f := c.at(at)
+		if math.IsNaN(f) {
+			continue
+		}
+		if points++; f < of.Objective[k] {
+			lower++
+		}
+		behind = max(behind, f/of.Objective[k]-1)
+	}
+	return lower, points, behind
 }
 
 // The kinds of runs.

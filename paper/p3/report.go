@@ -241,7 +241,7 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 	t, why := on.name, r.tiny(on)
 	last := func(reg, kind string, e float64) float64 { return r.find(t, reg, kind, e).Last() }
 	a, b, c := last("l2", allActive, 0.8), last("l2", tenth, 0.8), last("l2", fifth, 0.8)
-	add := func(from, name, says string, holds bool, found string, values ...any) {
+	add := func(from, name, says string, holds bool, found string, values ...any) *paper.Claim {
 		if why != "" {
 			here := "does not hold"
 			if holds {
@@ -249,9 +249,9 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 			}
 			all.NotTested(from, name+", "+t, says,
 				fmt.Sprintf("%s Here the sentence %s: %s.", why, here, fmt.Sprintf(found+once, values...)))
-			return
+			return new(paper.Claim)
 		}
-		all.Add(from, name+", "+t, says, holds, found+once, values...)
+		return all.Add(from, name+", "+t, says, holds, found+once, values...)
 	}
 	add("§5.2", "Figure 1", "ε = 0.8, ℓ2: Algorithm 1 outperforms [19] with both ι: it ends at a lower objective",
 		b < a && c < a, "objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", b, c, a)
@@ -260,11 +260,12 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 		accuracy(tenth) > accuracy(allActive) && accuracy(fifth) > accuracy(allActive),
 		"accuracy %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f", accuracy(tenth), accuracy(fifth), accuracy(allActive))
 	dda := r.find(t, "l2", allActive, 0.8)
-	end := dda.Iterations[len(dda.Iterations)-1]
-	early := func(kind string) float64 { return r.find(t, "l2", kind, 0.8).at(end) }
-	add("§5.2", "Figure 1, speed", "ε = 0.8, ℓ2: Algorithm 1 converges faster than [19] with both ι: as many iterations reach a lower objective",
-		early(tenth) < a && early(fifth) < a, "after %d iterations objective %.4f (ι = 0.1) and %.4f (0.2), [19] %.4f",
-		end, early(tenth), early(fifth), a)
+	lower1, of1, behind1 := r.find(t, "l2", tenth, 0.8).ahead(dda)
+	lower2, of2, behind2 := r.find(t, "l2", fifth, 0.8).ahead(dda)
+	add("§5.2", "Figure 1, speed", "ε = 0.8, ℓ2: Algorithm 1 converges faster than [19] with both ι: it is lower after as many iterations",
+		lower1 == of1 && lower2 == of2, "lower at %d of %d points of [19] (ι = 0.1) and %d of %d (0.2), behind by at most %.1f and %.1f %%",
+		lower1, of1, lower2, of2, 100*behind1, 100*behind2).
+		Because("It is ahead while noise decides, and falls back behind where [19] ends. An iteration of Algorithm 1 takes gradients of a tenth or a fifth of the nodes, one of [19] of all: after as many gradients, as at the end of the three epochs, it is ahead.")
 	add("§5.2", "Figure 1, ι", "a larger ι leads to a higher loss", b < c, "%.4f and %.4f", b, c)
 	falls := func(reg string, kinds ...string) bool { // at each ε from the one below
 		for _, k := range kinds {

@@ -40,6 +40,9 @@ func (r bumpRule) String() string {
 // its memory. Rows that bumps follow from (Snapped) are kept without them, but take a pass for each step.
 const bumpValues = 1 << 29
 
+// mostLeveled is how many features columns with levels may have there: such rows have no sparse form.
+const mostLeveled = 64
+
 // Bumps chooses for the numeric columns that name no encoding; of pub they are linear, and Snapped is as with curves.
 func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) {
 	rules := bumpRules
@@ -59,7 +62,8 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	}
 	linear := perClass(pub)
 	noise *= math.Pow(math.Max(1, float64(pub.Classes-1)), 0.25)
-	few := pub.Snapped && pub.Features() == columns+1 // passes over rows that are kept without bumps: see metric
+	// passes over rows that are kept without bumps: see metric
+	few := pub.Snapped && pub.Features() == columns+leveled(pub)+1 && leveled(pub) <= mostLeveled
 	var why string
 	for _, r := range rules {
 		d := linear + float64(columns*(r.hats+r.waves))
@@ -77,16 +81,25 @@ func (m Auto) Bumps(pub oracle.Public, columns int, terms Terms) (Bumps, error) 
 	return Bumps{Why: "no bumps: " + why}, nil
 }
 
-// bumpsAlone says whether rows are columns with bumps, places for pairs and an intercept, and nothing else.
+// bumpsAlone says whether rows are columns with bumps, columns with levels, places for pairs and an intercept, and
+// nothing else.
 func bumpsAlone(pub oracle.Public) bool {
-	features := 0
+	features := leveled(pub)
 	for _, n := range pub.Numeric {
 		if n.Bumps == 0 {
 			return false
 		}
 		features += 1 + n.Features()
 	}
-	return features > 0 && features == pub.FirstSlot()
+	return len(pub.Numeric) > 0 && features == pub.FirstSlot()
+}
+
+// leveled counts the features of columns with levels.
+func leveled(pub oracle.Public) (n int) {
+	for _, c := range pub.Leveled {
+		n += c.Features()
+	}
+	return n
 }
 
 // Noise is ν√d, where νC is the standard deviation of the noise in each coordinate of a mean gradient of clip norm C

@@ -28,7 +28,9 @@ import (
 // center of bump a. A line is the sum of its bumps times their centers. From column to column, if two lines have the
 // correlation r, the polynomials of degree k that are orthonormal under either law are taken to have r^k, as those of
 // normal variables do (Mehler 1866), and others none. Correlations r^k are positive semidefinite as r are (Schur 1911).
-// A brake minds what this misses. Rows have no other columns: a number that is not a bump may be far from its mean.
+// A brake minds what this misses. Of a column with levels one feature is u, so that second moments are u·diag(q), too;
+// levels in order count as if they were the first or the last. No covariance is carried to such columns. Rows have no
+// others: a number that is not a bump may be far from its mean.
 //
 // The brake. Two gradients that were released show how much the objective bends along the way between them. With s_t =
 // w_t − w_{t−1} and y_t = g_t − g_{t−1}, a step is stable while η⟨s_t, y_t⟩ is below 2(1+β)⟨s_t, P⁻¹s_t⟩. From
@@ -145,6 +147,9 @@ func (f *first) moments(choice oracle.Choice, center []float64) *mat.SymDense {
 		}
 		setCovariance(g, mean[one], laws[k])
 	}
+	for _, c := range f.pub.Leveled {
+		setCovariance(g, mean[one], levels(c, mean, mean[one]))
+	}
 	f.carry(g, laws, mean, short)
 	for k, p := range choice.Pairs {
 		law := product(laws[p[0]], laws[p[1]], mean[one], f.pub.FirstSlot()+k*oracle.PairFeatures)
@@ -172,6 +177,13 @@ func (f *first) alone() float64 {
 	square := f.unit * f.unit
 	for _, n := range f.pub.Numeric {
 		square += f.square(n, false)
+	}
+	mean := make([]float64, len(f.all))
+	floats.AddScaled(mean, 1/f.rows, f.all)
+	for _, c := range f.pub.Leveled {
+		for _, p := range levels(c, mean, f.unit) {
+			square += p.sum * f.unit
+		}
 	}
 	return max(1, f.pub.NormBound/math.Sqrt(square))
 }
@@ -209,6 +221,18 @@ func setCovariance(g *mat.SymDense, u float64, law []mass) {
 			}
 		}
 	}
+}
+
+// levels is the law of a column with levels.
+func levels(c oracle.Leveled, mean []float64, u float64) (law []mass) {
+	if c.Levels == 0 {
+		m := max(-u, min(u, mean[c.At]))
+		return []mass{{(u + m) / 2, []entry{{c.At, 1}}}, {(u - m) / 2, []entry{{c.At, -1}}}}
+	}
+	for j := c.At; j < c.At+c.Levels; j++ {
+		law = append(law, mass{max(0, mean[j]), []entry{{j, 1}}})
+	}
+	return law
 }
 
 // product is the law of a pair of columns that are independent. Its features are those of the pair, from one on.

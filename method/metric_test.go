@@ -18,16 +18,22 @@ import (
 const (
 	metricBumps   = 8
 	metricColumns = 4
+	metricLevels  = 3
 )
 
-// bumped are rows with lines, and bumps unless asked for none, a pair of the first two columns if asked, and an intercept.
-func bumped(rnd *rand.Rand, n int, line func(x []float64), pair, lines bool) *totaling {
-	wide := metricColumns * (metricBumps + 1)
+// bumped are rows with lines, and bumps unless asked for none, columns with levels if given, a pair of the first two columns if asked,
+// and an intercept. Levels are one of metricLevels, or none (-1), and a truth value.
+func bumped(rnd *rand.Rand, n int, line func(x []float64), pair, lines bool, levels ...func(x []float64) (level int, truth bool)) *totaling {
+	wide := metricColumns*(metricBumps+1) + len(levels)*(metricLevels+1)
 	dim := wide + schema.PairFeatures + 1
 	o := &totaling{noise: rnd, facts: oracle.Public{Dim: dim, Rows: n, Classes: 2, OneMargin: true, NormBound: 1,
 		Intercept: dim, Slots: 1, Totals: true, Adjacency: privacy.AddRemove, Lipschitz: 1, Smooth: 0.25}}
 	for c := range metricColumns {
 		o.facts.Numeric = append(o.facts.Numeric, oracle.Numeric{At: c * (metricBumps + 1), Bumps: metricBumps})
+	}
+	for k := range levels {
+		at := metricColumns*(metricBumps+1) + k*(metricLevels+1)
+		o.facts.Leveled = append(o.facts.Leveled, oracle.Leveled{At: at, Levels: metricLevels}, oracle.Leveled{At: at + metricLevels})
 	}
 	drawn := make([]float64, metricColumns)
 	for range n {
@@ -45,6 +51,16 @@ func bumped(rnd *rand.Rand, n int, line func(x []float64), pair, lines bool) *to
 			if c < 2 {
 				j, left, right := schema.Bumps(schema.PairBumps, v)
 				coarse[c][j], coarse[c][j+1] = left, right
+			}
+		}
+		for k, of := range levels {
+			at := metricColumns*(metricBumps+1) + k*(metricLevels+1)
+			level, truth := of(drawn)
+			if level >= 0 {
+				x[at+level] = 1
+			}
+			if x[at+metricLevels] = -1; truth {
+				x[at+metricLevels] = 1
 			}
 		}
 		for j := range schema.PairFeatures {
@@ -65,9 +81,14 @@ func bumped(rnd *rand.Rand, n int, line func(x []float64), pair, lines bool) *to
 
 // TestMoments: the first release tells the second moments of rows less a center: nowhere less than half of them beside a
 // hundredth of what a row has, and in all not more than twice; of columns that have nothing to do with each other, that are
-// nearly the same, that are skewed, and of a pair.
+// nearly the same, that are skewed, and of a pair; beside columns with levels, of which one follows a number.
 func TestMoments(t *testing.T) {
 	for name, line := range map[string]func(rnd *rand.Rand, x []float64){
+		"levels": func(rnd *rand.Rand, x []float64) {
+			for c := range x {
+				x[c] = 2*rnd.Float64() - 1
+			}
+		},
 		"independent": func(rnd *rand.Rand, x []float64) {
 			for c := range x {
 				x[c] = 2*rnd.Float64() - 1
@@ -95,7 +116,12 @@ func TestMoments(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(3, 7))
 			draw := func(x []float64) { line(rnd, x) }
 			m := Auto{FirstNoise: 0.01}
-			f, err := m.askFirst(t.Context(), bumped(rnd, 8000, draw, false, false))
+			var levels []func(x []float64) (int, bool)
+			if name == "levels" {
+				levels = append(levels, func(x []float64) (int, bool) { return min(2, int(2*math.Abs(x[0])+1.1*rnd.Float64())), x[1] > 0.5 },
+					func([]float64) (int, bool) { return rnd.IntN(4) - 1, rnd.IntN(50) > 0 })
+			}
+			f, err := m.askFirst(t.Context(), bumped(rnd, 8000, draw, false, false, levels...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +132,7 @@ func TestMoments(t *testing.T) {
 				g := f.moments(choice, center)
 				n := g.SymmetricDim()
 				truth := mat.NewSymDense(n, nil)
-				rows := bumped(rnd, 8000, draw, len(choice.Pairs) > 0, choice.Lines).rows
+				rows := bumped(rnd, 8000, draw, len(choice.Pairs) > 0, choice.Lines, levels...).rows
 				for _, x := range rows {
 					z := slices.Clone(x)
 					for j := range center {
@@ -260,6 +286,16 @@ func TestMetricRule(t *testing.T) {
 	if m := fit(Auto{Gradient: Gradient{Clip: 1e-30}}, 2_000_000); !m.Metric || m.Rate*0.25 > 4*metricFar {
 		t.Errorf("a tiny clip norm: %+v", m)
 	}
+	leveled := bumped(rand.New(rand.NewPCG(1, 1)), 1, func([]float64) {}, false, false, func([]float64) (int, bool) { return 0, true }).facts
+	leveled.StartLoss, leveled.Calibrated = math.Ln2, true
+	plain := pub
+	if pub = leveled; !fit(Auto{}, 2_000_000).Metric {
+		t.Error("columns with levels: no metric")
+	}
+	if pub.Leveled = pub.Leveled[1:]; fit(Auto{}, 2_000_000).Metric {
+		t.Error("a column of an unknown kind: a metric")
+	}
+	pub = plain
 	numeric := pub.Numeric
 	pub.Numeric = numeric[1:]
 	if fit(Auto{}, 2_000_000).Metric {

@@ -72,7 +72,9 @@ type Public struct {
 	// rows, columns and what is at a point, where rows are images and Grad.Augmentation is answered
 	Image []int `json:"image,omitempty"`
 	// Numeric are the numeric columns that have features beside their line, in their order; the schema has them, too.
-	Numeric   []Numeric `json:"-"`
+	Numeric []Numeric `json:"-"`
+	// Leveled are the columns with levels, likewise.
+	Leveled   []Leveled `json:"-"`
 	LabelSpan float64   `json:"label_span,omitempty"` // width of the bounds of a numeric label
 	LabelMin  float64   `json:"label_min,omitempty"`  // the lower of them, where Shifted or Totals
 	// about how far labels lie from their mean, as a person wrote; 0: not given
@@ -103,6 +105,13 @@ type Numeric struct {
 	At, Bumps, Waves int
 	Free             bool
 }
+
+// A Leveled is a column with levels: Levels features from feature At on, of which a row has one at 1, or none, and the
+// others at 0; or, of levels in order and truth values, one feature within ±1, and Levels is 0.
+type Leveled struct{ At, Levels int }
+
+// Features counts those of the column.
+func (c Leveled) Features() int { return max(1, c.Levels) }
 
 // Features are those beside the line.
 func (n Numeric) Features() int { return n.Bumps + n.Waves }

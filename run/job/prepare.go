@@ -530,6 +530,12 @@ func (j *Job) setFacts() {
 		if c.Hats+c.Waves > 0 {
 			j.Facts.Numeric = append(j.Facts.Numeric, oracle.Numeric{At: first, Bumps: c.Hats, Waves: c.Waves, Free: c.Chosen})
 		}
+		switch f := c.Form(); {
+		case f.OneHot:
+			j.Facts.Leveled = append(j.Facts.Leveled, oracle.Leveled{At: first, Levels: len(f.Levels)})
+		case len(f.Levels) > 0 && f.Line != nil:
+			j.Facts.Leveled = append(j.Facts.Leveled, oracle.Leveled{At: first})
+		}
 	}
 	j.Facts.Calibrated = !spec.Uncentered && spec.sum == nil && schema.Classes() > 1 &&
 		(spec.Output == method.TailAverage || spec.Output == "") && !j.unsettled() && model.Calibrates(m)

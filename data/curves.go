@@ -253,12 +253,13 @@ type curveTile struct {
 	cuts []*kern.CutTile // of each run of bumps
 	inv  []float64       // 1 over what the row rule made of each row's intercept
 
-	col []int32 // of a row without most of its zeros
-	val []float32
+	part []float64
+	col  []int32 // of a row without most of its zeros
+	val  []float32
 }
 
 func (c *Curves) newTile(rows int) *curveTile {
-	t := &curveTile{Curves: c, inv: make([]float64, rows)}
+	t := &curveTile{Curves: c, inv: make([]float64, rows), part: make([]float64, rows)}
 	for _, r := range c.bumps {
 		t.cuts = append(t.cuts, r.cuts.Tile(rows))
 	}
@@ -514,6 +515,31 @@ func (r cutRows) values(i int, _ *[]float32) (col []int32, val []float32) {
 		}
 	}
 	return col[:n], val[:n]
+}
+
+// exact skips those zeros.
+func (r cutRows) exact(z, w []float64, v View, s *Space) {
+	if v.Rows != nil || v.From != 0 {
+		r.margins(z, w, 1, v, s)
+		return
+	}
+	clear(z)
+	for i, b := range r.Made.bumps {
+		b.cuts.Dot(z, w, r.Made.cuts[i])
+	}
+	part := r.Made.part[:len(z)]
+	for _, s := range r.Made.rest {
+		if s.n > 1 {
+			kern.Dot(part, r.X[s.from:], r.Dim, nil, w[s.from:][:s.n])
+			for i, v := range part {
+				z[i] += v
+			}
+			continue
+		}
+		for i := range z { // most often the intercept
+			z[i] += float64(float64(r.X[i*r.Dim+s.from]) * w[s.from])
+		}
+	}
 }
 
 // add skips those zeros, which changes no exact sum.

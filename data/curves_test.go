@@ -75,13 +75,25 @@ func widened(t *Table, tile int) *Table {
 			to := min(b.N, from+tile)
 			b.Numbers(&some, from, to)
 			k.X = append(k.X, some.X...)
-			if v := w.View(b, from, to); v.From != 0 || !slices.Equal(v.X, some.X) || !slices.Equal(spread(v), some.X) {
+			if v := w.View(b, from, to); v.From != 0 || !slices.Equal(v.X, some.X) || !slices.Equal(spread(v), some.X) || !exactly(v) {
 				clear(k.X)
 			}
 		}
 		out.Blocks = append(out.Blocks, &k)
 	}
 	return &out
+}
+
+// exactly says whether products with whole numbers, which are exact, are those of Margins.
+func exactly(v View) bool {
+	w, z, want := make([]float64, v.Dim), make([]float64, v.Len()), make([]float64, v.Len())
+	for j := range w {
+		w[j] = float64(j%7 - 3)
+	}
+	var s Space
+	v.Exact(z, w, &s)
+	v.Margins(want, w, 1, &s)
+	return slices.Equal(z, want)
 }
 
 // spread is the rows of a view by their values.

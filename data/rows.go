@@ -46,6 +46,7 @@ type form interface {
 
 	// What models ask of the rows of a view; see the methods of View.
 	margins(z, w []float64, k int, v View, s *Space)
+	exact(z, w []float64, v View, s *Space)
 	sizes(dst []float64, v View)
 	weights(c []float64, v View, s *Space) []float64
 	add(dst, a []float64, k int, v View, unit float64, s *Space)
@@ -85,6 +86,7 @@ func (base) index(int) []byte                                           { return
 func (base) appendCode(dst []byte, _ int) []byte                        { return dst }
 func (base) parts() [][]byte                                            { panic(errForm) }
 func (base) margins(_, _ []float64, _ int, _ View, _ *Space)            { panic(errForm) }
+func (b base) exact(z, w []float64, v View, s *Space)                   { b.form().margins(z, w, 1, v, s) }
 func (base) sizes([]float64, View)                                      { panic(errForm) }
 func (base) add(_, _ []float64, _ int, _ View, _ float64, _ *Space)     { panic(errForm) }
 func (base) outer([]float64, int, []float64, View, []float64) []float64 { panic(errForm) }
@@ -284,6 +286,9 @@ func (s *Space) nonzero(a []float64, v View) (coef []float64, rows []int32) {
 
 // Margins sets z[c·n+i] = ⟨w_c, x_i⟩ for the n rows of v and the parameters w of k classes, one class after the other.
 func (v View) Margins(z, w []float64, k int, s *Space) { v.form().margins(z, w, k, v, s) }
+
+// Exact is Margins of one class where all products, and their sums in any order, are exact.
+func (v View) Exact(z, w []float64, s *Space) { v.form().exact(z, w, v, s) }
 
 // Sizes sets dst_i = ‖x_i‖₁, never understated.
 func (v View) Sizes(dst []float64) { v.form().sizes(dst, v) }

@@ -40,12 +40,12 @@ func (c *Center) norms(dst []float64, v data.View, p int, ws *Workspace) {
 		copy(dst, c.Known)
 		return
 	}
-	v.Margins(dst, c.X, 1, &ws.rows)
+	v.Exact(dst, c.X, &ws.rows)
 	slack := c.Square + 0x1p-49*c.Bound*c.Bound
 	for i, xm := range dst {
 		n := float64(v.Norm[v.Row(i)])
 		s := float64(n*n) - 2*xm + slack
-		dst[i] = math.Max(math.Sqrt(math.Max(s, 0))*(1+0x1p-51), leastNorm*c.Bound)
+		dst[i] = max(math.Sqrt(max(s, 0))*(1+0x1p-51), leastNorm*c.Bound)
 	}
 	copy(c.Known, dst)
 }

@@ -121,6 +121,30 @@ func (c *Cuts) Add(dst, a []float64, t *CutTile) {
 	}
 }
 
+// Dot adds to dst the products of the lines and bumps of the first rows of t with w, where all sums are exact.
+func (c *Cuts) Dot(dst, w []float64, t *CutTile) {
+	n := len(c.at)
+	if len(dst) == 0 || n == 0 {
+		return
+	}
+	if len(w) < c.dim || len(t.places) < len(dst)*n || len(t.sum) != n {
+		panic("kern: weights that are too few for the cuts, or a tile of others")
+	}
+	for k, at := range c.at {
+		t.sum[k] = w[at]
+	}
+	if cutDotFast(dst, w, t, n) {
+		return
+	}
+	for i := range dst {
+		for k, at := range t.places[i*n : (i+1)*n] {
+			left, right := float64(t.pairs[2*(i*n+k)]), float64(t.pairs[2*(i*n+k)+1])
+			dst[i] = math.FMA(float64(t.lines[i*n+k]), t.sum[k], dst[i])
+			dst[i] = math.FMA(right, w[at+2], math.FMA(left, w[at+1], dst[i]))
+		}
+	}
+}
+
 // Products makes the products of the bumps of pairs of lines: of a pair, with m bumps of either line, those of at most
 // two bumps of the one and two of the other, the i-th and the j-th, at i·m + j from a position of a row on.
 type Products struct {

@@ -28,6 +28,14 @@ func cutSumFast(dst, a []float64, places []int32, pairs []float32, n int) bool {
 	return true
 }
 
+func cutDotFast(dst, w []float64, t *CutTile, n int) bool {
+	if use == plain {
+		return false
+	}
+	cutDotFMA(&dst[0], &w[0], len(dst), &t.lines[0], &t.sum[0], &t.places[0], &t.pairs[0], n)
+	return true
+}
+
 func (p *Products) fast(rows []float32, dim int, x []float32, stride int, inv, f []float64, unit float64) bool {
 	if use == plain || len(f) < 4 || unit < leastUnit || unit > 1/leastUnit {
 		return false

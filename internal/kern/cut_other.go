@@ -11,3 +11,5 @@ func cutSumFast([]float64, []float64, []int32, []float32, int) bool { return fal
 func (p *Products) fast([]float32, int, []float32, int, []float64, []float64, float64) bool {
 	return false
 }
+
+func cutDotFast([]float64, []float64, *CutTile, int) bool { return false }

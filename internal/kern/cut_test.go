@@ -78,6 +78,21 @@ func TestCut(t *testing.T) {
 				if !slices.Equal(sum, want) {
 					t.Fatal("the sum of the tile is not that of its rows")
 				}
+				w := make([]float64, dim+gap)
+				for j := range w[:dim] { // beside bumps, of which the tile knows, a row here is 0
+					w[j] = float64(j%7 - 3)
+				}
+				dots, wants := make([]float64, rows), make([]float64, rows)
+				for i := range dots {
+					dots[i] = float64(i)
+				}
+				c.Dot(dots, w, tile)
+				Dot(wants, all[:size], dim+gap, nil, w)
+				for i := range dots {
+					if dots[i] != wants[i]+float64(i) {
+						t.Fatalf("the product of row %d with whole numbers is %v, want %v", i, dots[i]-float64(i), wants[i])
+					}
+				}
 			})
 		}
 		if n < 4 {

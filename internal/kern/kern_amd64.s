@@ -17324,6 +17324,84 @@ end:
 	VZEROUPPER
 	RET
 
+// func cutDotFMA(dst *float64, w *float64, rows int, lines *float32, of *float64, places *int32, pairs *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·cutDotFMA(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ lines+24(FP), BX
+	MOVQ of+32(FP), SI
+	MOVQ places+40(FP), DI
+	MOVQ pairs+48(FP), R8
+	MOVQ n+56(FP), R9
+
+row:
+	MOVQ   R9, R10
+	MOVQ   SI, R11
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	SUBQ   $0x04, R10
+	JL     rest
+
+loop:
+	MOVLQSX     (DI), R12
+	VCVTPS2PD   (R8), X4
+	VFMADD231PD 8(CX)(R12*8), X4, X0
+	VCVTPS2PD   (BX), X4
+	VFMADD231PD (R11), X4, X1
+	MOVLQSX     4(DI), R12
+	VCVTPS2PD   8(R8), X4
+	VFMADD231PD 8(CX)(R12*8), X4, X1
+	MOVLQSX     8(DI), R12
+	VCVTPS2PD   16(R8), X4
+	VFMADD231PD 8(CX)(R12*8), X4, X2
+	VCVTPS2PD   8(BX), X4
+	VFMADD231PD 16(R11), X4, X3
+	MOVLQSX     12(DI), R12
+	VCVTPS2PD   24(R8), X4
+	VFMADD231PD 8(CX)(R12*8), X4, X3
+	ADDQ        $0x10, DI
+	ADDQ        $0x20, R8
+	ADDQ        $0x10, BX
+	ADDQ        $0x20, R11
+	SUBQ        $0x04, R10
+	JGE         loop
+
+rest:
+	ADDQ $0x04, R10
+	JZ   sum
+
+last:
+	MOVLQSX     (DI), R12
+	VCVTPS2PD   (R8), X4
+	VFMADD231PD 8(CX)(R12*8), X4, X0
+	VMOVSS      (BX), X4
+	VCVTPS2PD   X4, X5
+	VMOVSD      (R11), X4
+	VFMADD231PD X4, X5, X1
+	ADDQ        $0x04, DI
+	ADDQ        $0x08, R8
+	ADDQ        $0x04, BX
+	ADDQ        $0x08, R11
+	DECQ        R10
+	JNZ         last
+
+sum:
+	VADDPD  X2, X0, X0
+	VADDPD  X3, X1, X1
+	VADDPD  X1, X0, X0
+	VHADDPD X0, X0, X0
+	VADDSD  (AX), X0, X0
+	VMOVSD  X0, (AX)
+	ADDQ    $0x08, AX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func productsAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, a *int32, b *int32, at *int32, n int, half float64, last int32, bumps int32, unit float32)
 // Requires: AVX, CMOV
 TEXT ·productsAVX2(SB), NOSPLIT, $0-108

@@ -362,6 +362,9 @@ func descendAVX2(sums *[4]float64, w *float64, v *float64, n int, eta float64)
 func cutSumFMA(dst *float64, a *float64, rows int, places *int32, pairs *float32, n int)
 
 //go:noescape
+func cutDotFMA(dst *float64, w *float64, rows int, lines *float32, of *float64, places *int32, pairs *float32, n int)
+
+//go:noescape
 func productsAVX2(dst *float32, dim int, x *float32, stride int, invs *float64, fs *float64, rows int, a *int32, b *int32, at *int32, n int, half float64, last int32, bumps int32, unit float32)
 
 //go:noescape

@@ -222,6 +222,79 @@ func cutSum() {
 	RET()
 }
 
+// cutDot adds to numbers of rows the products of their lines and bumps with w, which are exact.
+func cutDot() {
+	TEXT("cutDotFMA", 4, "func(dst *float64, w *float64, rows int, lines *float32, of *float64, places *int32, pairs *float32, n int)")
+	Pragma("noescape")
+	dst, w, rows, lines, of := gp("dst"), gp("w"), gp("rows"), gp("lines"), gp("of")
+	places, pairs, n := gp("places"), gp("pairs"), gp("n")
+	const some = 4
+	var sums [some]reg.VecVirtual
+	for k := range sums {
+		sums[k] = XMM()
+	}
+	left, weight := GP64(), GP64()
+	Label("row")
+	MOVQ(n, left)
+	MOVQ(of, weight)
+	for _, s := range sums {
+		zero(s)
+	}
+	bumps := func(k int) {
+		to, pair := GP64(), XMM()
+		MOVLQSX(Mem{Base: places, Disp: 4 * k}, to)
+		VCVTPS2PD(Mem{Base: pairs, Disp: 8 * k}, pair)
+		VFMADD231PD(Mem{Base: w, Index: to, Scale: 8, Disp: 8}, pair, sums[k])
+	}
+	further := func(k int) {
+		ADDQ(U8(4*k), places)
+		ADDQ(U8(8*k), pairs)
+		ADDQ(U8(4*k), lines)
+		ADDQ(U8(8*k), weight)
+	}
+	SUBQ(U8(some), left)
+	JL(LabelRef("rest"))
+	Label("loop")
+	for k := range some {
+		bumps(k)
+		if k%2 == 0 {
+			two := XMM()
+			VCVTPS2PD(Mem{Base: lines, Disp: 4 * k}, two)
+			VFMADD231PD(Mem{Base: weight, Disp: 8 * k}, two, sums[k+1])
+		}
+	}
+	further(some)
+	SUBQ(U8(some), left)
+	JGE(LabelRef("loop"))
+	Label("rest")
+	ADDQ(U8(some), left)
+	JZ(LabelRef("sum"))
+	Label("last")
+	bumps(0)
+	one, line := XMM(), XMM()
+	VMOVSS(Mem{Base: lines}, one)
+	VCVTPS2PD(one, line)
+	VMOVSD(Mem{Base: weight}, one)
+	VFMADD231PD(one, line, sums[1])
+	further(1)
+	DECQ(left)
+	JNZ(LabelRef("last"))
+	Label("sum")
+	for k := some / 2; k > 0; k /= 2 {
+		for j := range k {
+			VADDPD(sums[j+k], sums[j], sums[j])
+		}
+	}
+	VHADDPD(sums[0], sums[0], sums[0])
+	VADDSD(Mem{Base: dst}, sums[0], sums[0])
+	VMOVSD(sums[0], Mem{Base: dst})
+	ADDQ(U8(8), dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
 var inTurn Mem // numbers of two registers of eight, one of each in turn
 
 func cutOrder() {

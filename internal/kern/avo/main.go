@@ -84,6 +84,7 @@ func main() {
 	squares(false)
 	squares(true)
 	cutSum()
+	cutDot()
 	productsOf()
 	decimals()
 	random()

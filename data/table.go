@@ -71,9 +71,6 @@ func (t *Table) Close() error {
 	return unmap()
 }
 
-// OnDisk says whether the rows are those of a packed file, of which memory holds pages alone.
-func (t *Table) OnDisk() bool { return t.pages != nil }
-
 // Rows counts the rows, including dropped ones that keep their position. The number is private under
 // add-or-remove: only the private oracle may call Rows, and none of its outputs may depend on the number.
 func (t *Table) Rows() int {

@@ -86,6 +86,12 @@ def run(sotto, directory, rows):
     yield JOBS[3], *measure(sotto, "predict", "--model", at("-fit"), "--data", at(".parquet"), "--out", os.devnull)
 
 
+def short(rows):
+    """Return 10⁶ for a million, and other numbers with commas."""
+    power = round(math.log10(rows))
+    return "10" + str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")) if rows == 10**power else f"{rows:,}"
+
+
 def draw(path, figures):
     """Write the picture: processor time and memory over rows, both axes logarithmic, a line for each job."""
     sizes = sorted({rows for rows, *_ in figures})
@@ -101,7 +107,7 @@ def draw(path, figures):
             out.append(f'<path d="M{left} {y(10.0 ** power):.1f}h{width}" stroke="#ddd"/><text x="{left - 6}" y="{y(10.0 ** power) + 4:.1f}" '
                        f'text-anchor="end">{10.0 ** power:,g}</text>')
         for rows in sizes:
-            out.append(f'<text x="{x(rows):.1f}" y="{top + height + 18}" text-anchor="middle">{rows:,}</text>')
+            out.append(f'<text x="{x(rows):.1f}" y="{top + height + 18}" text-anchor="middle">{short(rows)}</text>')
         for job, color in zip(JOBS, COLORS):
             points = sorted((f[0], float(f[column])) for f in figures if f[1] == job)
             line = " ".join(f"{x(rows):.1f},{y(value):.1f}" for rows, value in points)
@@ -110,7 +116,7 @@ def draw(path, figures):
         out.append(f'<text x="{left + width / 2}" y="{top + height + 36}" text-anchor="middle">rows</text>')
     for i, (job, color) in enumerate(zip(JOBS, COLORS)):
         out.append(f'<rect x="{60 + 170 * i}" y="312" width="14" height="4" fill="{color}"/><text x="{80 + 170 * i}" y="318">{job}</text>')
-    with open(path, "w") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(out) + "\n</svg>\n")
 
 

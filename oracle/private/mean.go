@@ -80,11 +80,7 @@ func (s *Local) setCenter(m, w []float64) error {
 	if s.apart != nil && !slices.Equal(s.apartFrom, m) {
 		clear(s.apart)
 	}
-	most := mostApart
-	if s.table.OnDisk() {
-		most = mostApartOnDisk
-	}
-	if s.whole && s.apart == nil && s.table.Dim >= apartDim && s.table.Rows() <= most {
+	if s.whole && s.apart == nil && s.table.Dim >= apartDim && s.table.Rows() <= mostApart {
 		s.apart = make([]float64, s.table.Rows())
 	}
 	s.apartFrom = append(s.apartFrom[:0], m...)
@@ -92,11 +88,10 @@ func (s *Local) setCenter(m, w []float64) error {
 }
 
 // Norms of rows less a center are kept from pass to pass over all rows: 8 bytes beside the numbers of a row, if those
-// are so many, of tables of so many rows at most, in memory or on disk.
+// are so many, of tables of so many rows at most.
 const (
-	apartDim        = 16
-	mostApart       = 1 << 22
-	mostApartOnDisk = 1 << 24
+	apartDim  = 16
+	mostApart = 1 << 22
 )
 
 // lessCenter takes the center, times the sum of all coefficients of a margin, from numbers from number from on: one

@@ -248,7 +248,7 @@ func (p *piece) record(f *schema.Format) ([]byte, data.Fault, error) {
 // notText is the fault of a line that is not UTF-8. It says what the line may be instead.
 func notText(line []byte) data.Fault {
 	switch nul := bytes.IndexByte(line, 0); {
-	case zeros(line, 4) >= 3:
+	case zeros(line, 4) == 3:
 		return data.Fault{Found: "text in UTF-32", Allowed: "a text file in UTF-8"}
 	case zeros(line, 2) == 1:
 		return data.Fault{Found: "text in UTF-16 without a byte order mark",

@@ -84,6 +84,7 @@ func TestSkeletonOfOthers(t *testing.T) {
 		{"t.csv", "\x00\x00\x00a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n", "found text in UTF-32"},
 		{"t.csv", "a,caf\xe9\n", "found bytes that are not text in UTF-8 (Latin-1 or Windows-1252?)"},
 		{"t.csv", "a,\x00b\n", "found bytes that are not text (a binary file?)"},
+		{"t.csv", strings.Repeat("\x00", 400), "found bytes that are not text (a binary file?)"},
 		{"t.csv", "\x7fELF\x02\x01\n", "found a header with a control character"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)

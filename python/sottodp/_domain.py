@@ -70,7 +70,7 @@ def tabular(X: Any) -> None:
         make = ": X.to_pandas(), or polars.from_arrow(X)"
     elif found == "LazyFrame":
         make = ": X.collect()"
-    elif hasattr(X, "toarray"):
+    elif hasattr(kind, "toarray"):
         found, make = f"the sparse {found}", ": X.toarray()"
     elif isinstance(X, Mapping):
         make = ": pandas.DataFrame(X)"

@@ -303,6 +303,9 @@ def test_levels_and_missing_values():
     assert (c.predict(frame.astype({"c": "category"})) == c.predict(frame)).all()
     with pytest.raises(ValueError, match="^X: row 8: column a: found a missing value"):
         public(domain={**domain, "a": (-1, 1)}).fit(frame, y > 0)
+    method = frame.rename(columns={"a": "toarray"})  # no column's name makes a frame sparse
+    with pytest.raises(ValueError, match="nothing is said of the columns 'toarray', 'b', 'c'"):
+        public(domain={"a": (-1, 1)}).fit(method, y > 0)
     with pytest.raises(ValueError, match="nothing is said of the columns 'b', 'c'"):
         public(domain={"a": (-1, 1)}).fit(frame, y > 0)
     Xm, y = table(seed=6)

@@ -9,6 +9,7 @@ type Arena struct {
 	left  []float32
 	last  []float32 // the stretch that left is of
 	given int       // numbers in all stretches so far
+	round int       // numbers in all pieces since the last reset
 }
 
 const (
@@ -20,6 +21,11 @@ const (
 // Floats returns n zeros, aligned to a cache line.
 func (r *Arena) Floats(n int) []float32 {
 	whole := (n + line - 1) &^ (line - 1)
+	r.round += whole
+	if whole > len(r.left) && whole > stretch/2 { // a stretch of its own; what is left stays for smaller pieces
+		r.given += whole
+		return largeFloats(whole)[:n:n]
+	}
 	if whole > len(r.left) {
 		// The memory doubles, so at most half of it stays unused.
 		r.left = largeFloats(max(whole, min(r.given, stretch)))
@@ -31,10 +37,14 @@ func (r *Arena) Floats(n int) []float32 {
 	return x
 }
 
-// reset takes back all that was given, for the next block. What does not fit the last stretch is given in a larger one.
+// reset takes back all that was given, for the next block, and makes one stretch for as much.
 func (r *Arena) reset() {
-	clear(r.last[:len(r.last)-len(r.left)])
-	r.left = r.last
+	if r.round > len(r.last) {
+		r.last = largeFloats(r.round)
+	} else {
+		clear(r.last[:len(r.last)-len(r.left)])
+	}
+	r.left, r.round = r.last, 0
 }
 
 // Ints is Floats for integers.

@@ -52,3 +52,38 @@ func TestArena(t *testing.T) {
 		}
 	}
 }
+
+// After its second round an arena gives the pieces of every round from one stretch, large ones too.
+func TestArenaRounds(t *testing.T) {
+	race.Skip(t)
+	for _, large := range []int{1000, stretch, stretch + 5000} {
+		var r Arena
+		var first *float32
+		for round := range 4 {
+			x, y := r.Floats(large), r.Floats(100)
+			for _, piece := range [][]float32{x, y} {
+				for i, v := range piece {
+					if v != 0 {
+						t.Fatalf("round %d: a piece is not zero", round)
+					}
+					piece[i] = 1
+				}
+			}
+			if round == 1 {
+				first = &x[0]
+			} else if round > 1 && &x[0] != first {
+				t.Errorf("pieces of %d: round %d made another stretch", large, round)
+			}
+			r.reset()
+		}
+	}
+	// A large piece leaves to small ones what is left for them.
+	var r Arena
+	for range 3 {
+		r.Floats(line)
+	}
+	left := len(r.left)
+	if r.Floats(stretch); len(r.left) != left || left == 0 {
+		t.Errorf("a large piece leaves %d numbers of %d", len(r.left), left)
+	}
+}

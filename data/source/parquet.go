@@ -86,7 +86,8 @@ func openParquet(ctx context.Context, path string) (p *parquetFile, err error) {
 		return nil, p.damaged(err)
 	}
 	p.chunks = chunks
-	p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	p.file, err = parquet.OpenFile(whole, whole.size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+		parquet.ReadBufferSize(512)) // each column has one, for the headers of its pages
 	if err != nil {
 		return nil, p.damaged(err)
 	}
@@ -233,6 +234,7 @@ type parquetRows struct {
 	err     error // after the last piece
 	sum     *fileSum
 	spare   pageBuffers
+	buffers [][]parquet.Value // one for each worker
 }
 
 // A parquetColumn reads one column, row group by row group.
@@ -574,9 +576,12 @@ func (q *parquetRows) Piece(used data.RowReader) (_ data.RowReader, err error) {
 	errs := make([]error, len(q.columns))
 	var next atomic.Int32
 	var all sync.WaitGroup
-	for range min(q.workers, len(q.columns)) {
+	for w := range min(q.workers, len(q.columns)) {
+		if w == len(q.buffers) {
+			q.buffers = append(q.buffers, make([]parquet.Value, parquetRead))
+		}
+		buf := q.buffers[w]
 		all.Go(func() {
-			buf := make([]parquet.Value, parquetRead)
 			for i := int(next.Add(1)) - 1; i < len(q.columns); i = int(next.Add(1)) - 1 {
 				errs[i] = q.column(i, &p.cells[i], n, buf)
 			}

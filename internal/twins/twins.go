@@ -157,6 +157,8 @@ type Least struct {
 	times map[uint64]uint32
 	last  uint64 // greater hashes are no longer kept
 	full  bool
+
+	sorted []uint64 // room for all of times
 }
 
 // Add adds a row.
@@ -171,11 +173,12 @@ func (l *Least) Add(h uint64) {
 		l.times[h] = n + 1
 	}
 	if len(l.times) > 2*l.Most {
-		kept := slices.Sorted(maps.Keys(l.times))
-		for _, h := range kept[l.Most:] {
+		l.sorted = slices.AppendSeq(l.sorted[:0], maps.Keys(l.times))
+		slices.Sort(l.sorted)
+		for _, h := range l.sorted[l.Most:] {
 			delete(l.times, h)
 		}
-		l.last, l.full = kept[l.Most-1], true
+		l.last, l.full = l.sorted[l.Most-1], true
 	}
 }
 

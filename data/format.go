@@ -166,12 +166,17 @@ func (in *Input) Match(names []string) ([]int, *config.Error) {
 	if len(missing) == len(at) { // the first row, most likely
 		twice, other = nil, nil
 	}
-	return at, wrongColumns(missing, twice, other)
+	return at, wrongColumns(missing, twice, other, in.Options.ByRow)
 }
 
-// wrongColumns is the error of a header, nil if nothing is wrong with it.
-func wrongColumns(missing, twice, other []string) *config.Error {
-	const hint = "add it to the schema, with type: ignore if it is not to be used, or write other_columns: ignore"
+// wrongColumns is the error of a header, nil if nothing is wrong with it. A table to predict or to score has a schema that
+// is settled, so its columns have to change.
+func wrongColumns(missing, twice, other []string, settled bool) *config.Error {
+	hint := "add it to the schema, with type: ignore if it is not to be used, or write other_columns: ignore"
+	further := strings.NewReplacer("add it", "add the further ones", "it is", "they are").Replace(hint)
+	if settled {
+		hint, further = "take it out of the table", "take the further ones out of the table"
+	}
 	if len(missing)+len(twice)+len(other) == 1 {
 		switch {
 		case len(missing) > 0:
@@ -198,7 +203,7 @@ func wrongColumns(missing, twice, other []string) *config.Error {
 	e := &config.Error{Field: "columns", Found: strings.Join(found, "; "),
 		Allowed: "a header with every column of the schema, each once, and no other"}
 	if e.Hint = rangeHint(missing); e.Hint == "" && len(other) > 0 {
-		e.Hint = "add the further ones to the schema, with type: ignore if they are not to be used, or write other_columns: ignore"
+		e.Hint = further
 	}
 	return e
 }

@@ -241,7 +241,9 @@ func (r *reader) finish(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case r.first != nil:
-		r.first.Hint = "correct the row, or the schema if the row is right"
+		if r.first.Hint = "correct the row"; !r.Options.ByRow { // whose schema is settled
+			r.first.Hint += ", or the schema if the row is right"
+		}
 		var columns []string
 		for i, bad := range r.badIn {
 			if bad {

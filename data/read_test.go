@@ -562,11 +562,18 @@ func TestBadRowsAreCounted(t *testing.T) {
 	s := mustParse(t, small)
 	head := "age,colour,id,gain,sick\n"
 	good, bad := "1,red,x,2,yes\n", "SECRET123,red,x,2,yes\n"
-	for _, c := range []struct{ content, want string }{
-		{head + good + bad, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (correct the row, or the schema if the row is right)"},
-		{head + good + bad + good + bad + "1,red\n" + good, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (3 rows are bad, this is the first; correct the row, or the schema if the row is right)"},
+	for _, c := range []struct {
+		content string
+		opt     Options
+		want    string
+	}{
+		{head + good + bad, Options{}, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (correct the row, or the schema if the row is right)"},
+		{head + good + bad, Options{ByRow: true}, "of the schema (correct the row)"},
+		{strings.Replace(head, "colour", "color", 1), Options{ByRow: true}, "further columns 2; expected a header with every column of the schema, each once, and no other (take the further ones out of the table)"},
+		{strings.Replace(head, "sick", "sick,more", 1), Options{ByRow: true}, "column 6 of the header is not in the schema; take it out of the table"},
+		{head + good + bad + good + bad + "1,red\n" + good, Options{}, ":3:1: column age: found text that is not a number; expected a finite number; values out of bounds are clamped; a mark of a missing value belongs in format.missing of the schema (3 rows are bad, this is the first; correct the row, or the schema if the row is right)"},
 	} {
-		_, _, err := read(t, s, c.content, Options{})
+		_, _, err := read(t, s, c.content, c.opt)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secret) {
 			t.Errorf("found %v; want …%s", err, c.want)
 		}

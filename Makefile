@@ -10,7 +10,7 @@ wheel:
 
 # The command for six platforms, with bills of materials and checksums, in dist/release.
 release:
-	go run ./internal/release
+	cd tools/release && go run .
 
 # The pages of the manual, in dist/man.
 man:

@@ -169,8 +169,8 @@ func (in *Input) Match(names []string) ([]int, *config.Error) {
 	return at, wrongColumns(missing, twice, other, in.Options.ByRow)
 }
 
-// wrongColumns is the error of a header, nil if nothing is wrong with it. A table to predict or to score has a schema that
-// is settled, so its columns have to change.
+// wrongColumns is the error of a header, nil if nothing is wrong with it. The schema of a table to predict or to score
+// is settled, so the table has to change.
 func wrongColumns(missing, twice, other []string, settled bool) *config.Error {
 	hint := "add it to the schema, with type: ignore if it is not to be used, or write other_columns: ignore"
 	further := strings.NewReplacer("add it", "add the further ones", "it is", "they are").Replace(hint)

@@ -82,10 +82,9 @@ var table = map[string][]string{
 	"postgres":          {"internal/postgres"},
 
 	// The hook for stores of objects, and the store.
-	"internal/object":  {"internal/redact", "config", "internal/readfile"},
-	"s3":               {"config", "internal/object", "internal/readfile"},
-	"internal/wheel":   {"internal/program"},
-	"internal/release": {"internal/program"},
+	"internal/object": {"internal/redact", "config", "internal/readfile"},
+	"s3":              {"config", "internal/object", "internal/readfile"},
+	"internal/wheel":  {"internal/program"},
 
 	// Layer 1, parts. A mechanism and a sampler draw from a noise source: the
 	// one import within the layer.
@@ -294,7 +293,7 @@ var opens = map[string]string{
 	"internal/newfile/newfile.go":   "writes to the pipe or device that a person named; syncs a directory",
 }
 
-var builders = []string{"internal/wheel", "internal/release", "internal/program"}
+var builders = []string{"internal/wheel", "internal/program"}
 
 // A source is one file: its path in the module and its text.
 type source struct{ name, text string }

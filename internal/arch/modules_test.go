@@ -38,20 +38,22 @@ func TestModulesOfAConsumer(t *testing.T) {
 	}
 }
 
-// TestTools: what lies in modules of its own below tools follows the packages that it measures, and has the versions of
-// the modules that they have.
+// TestTools: what lies in modules of its own below tools follows the packages that it uses, has the versions of the
+// modules that they have, and passes its own tests.
 func TestTools(t *testing.T) {
 	tools, err := filepath.Glob("../../tools/*/go.mod")
 	if err != nil || len(tools) == 0 {
 		t.Fatalf("found no tools: %v", err)
 	}
 	for _, mod := range tools {
-		c := exec.Command("go", "vet", ".")
-		c.Dir = filepath.Dir(mod)
-		c.Env = append(os.Environ(), "CGO_ENABLED=0", // with the flags of the test, whose packages are compiled
-			"GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false -mod=readonly")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v; if versions changed, run go mod tidy there\n%s", c.Dir, err, out)
+		for _, do := range []string{"vet", "test"} {
+			c := exec.Command("go", do, ".")
+			c.Dir = filepath.Dir(mod)
+			c.Env = append(os.Environ(), "CGO_ENABLED=0", // with the flags of the test, whose packages are compiled
+				"GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false -mod=readonly")
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("go %s in %s: %v; if versions changed, run go mod tidy there\n%s", do, c.Dir, err, out)
+			}
 		}
 	}
 }

@@ -31,7 +31,7 @@ import (
 // example in a chroot, as the image's user. It also compares the bill of materials in the image with the program in it.
 // It must be root.
 func try(example string) error {
-	b, err := program.Build(".", "linux", runtime.GOARCH)
+	b, err := program.Build(root, "linux", runtime.GOARCH)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func try(example string) error {
 	if err != nil {
 		return err
 	}
-	found, err := licensed(".", "linux", runtime.GOARCH)
+	found, err := licensed(root, "linux", runtime.GOARCH)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func licenses(module string, dirs []string) ([]string, error) {
 					found = append(found, m.ID)
 				}
 				if len(found) == 0 {
-					return nil, fmt.Errorf("module %s: %s names no known license; read it, then add what it says to the table in internal/release/licenses.go", module, f.Name())
+					return nil, fmt.Errorf("module %s: %s names no known license; read it, then add what it says to the table in tools/release/licenses.go", module, f.Name())
 				}
 			}
 			for _, id := range found {

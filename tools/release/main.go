@@ -2,9 +2,10 @@
 // materials (CycloneDX 1.5) with licenses, an OCI image for Linux, SHA256SUMS over
 // all files, and their provenance (SLSA 1, unsigned).
 //
-//	go run ./internal/release [-version 0.1.0] [-out dist/release]
-//	go run ./internal/release -try examples/clinic   runs the image's command on an example in a chroot, as root
-//	go run ./internal/release -check    builds twice for this machine, compares, and checks the size
+//	cd tools/release
+//	go run . [-version 0.1.0] [-out ../../dist/release]
+//	go run . -try ../../examples/clinic   runs the image's command on an example in a chroot, as root
+//	go run . -check    builds twice for this machine, compares, and checks the size
 //
 // The same commit and the same Go give the same bytes in any directory.
 package main
@@ -26,6 +27,9 @@ import (
 	"github.com/sottodp/sotto/internal/program"
 )
 
+// root is the module of the command.
+const root = "../.."
+
 // most bytes of a program, on any platform.
 const most = 55e6
 
@@ -33,7 +37,7 @@ var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/a
 
 func main() {
 	version := flag.String("version", "0.1.0", "version in the names of the files")
-	out := flag.String("out", "dist/release", "directory to write to")
+	out := flag.String("out", root+"/dist/release", "directory to write to")
 	check := flag.Bool("check", false,
 		"build twice for this machine, the second time elsewhere and from nothing, and compare")
 	example := flag.String("try", "",
@@ -71,7 +75,7 @@ func release(version, out string) error {
 	linux := map[string]v1.Image{}
 	for _, p := range platforms {
 		goos, arch, _ := strings.Cut(p, "/")
-		b, err := program.Build(".", goos, arch)
+		b, err := program.Build(root, goos, arch)
 		if err != nil {
 			return err
 		}
@@ -83,7 +87,7 @@ func release(version, out string) error {
 			return err
 		}
 		programs = append(programs, info)
-		found, err := licensed(".", goos, arch)
+		found, err := licensed(root, goos, arch)
 		if err != nil {
 			return err
 		}
@@ -137,7 +141,7 @@ func fits(platform string, size int) error {
 // reproducible builds here, and in a copy of the module in another directory with an empty
 // build cache.
 func reproducible(goos, arch string) error {
-	here, err := program.Build(".", goos, arch, "GOFLAGS=-buildvcs=false")
+	here, err := program.Build(root, goos, arch, "GOFLAGS=-buildvcs=false")
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,7 @@ func reproducible(goos, arch string) error {
 	}
 	defer os.RemoveAll(dir)
 	module := filepath.Join(dir, "elsewhere", "sotto")
-	if err := os.CopyFS(module, sources{os.DirFS(".")}); err != nil {
+	if err := os.CopyFS(module, sources{os.DirFS(root)}); err != nil {
 		return err
 	}
 	there, err := program.Build(module, goos, arch, "GOFLAGS=-buildvcs=false", "GOCACHE="+filepath.Join(dir, "cache"))

@@ -62,9 +62,9 @@ func (s Size) runs(table, bound string, of Setting, epsilon float64) int {
 	return s.Runs
 }
 
-// patience is Patience of a table's runs with a bound M; 0: none.
+// patience is Patience of a table's runs with a bound M; 0: none. Runs on shorter rows need few steps, too.
 func (s Size) patience(p *problem, bound string) int {
-	if s.Whole && bound == bounds[0] && slices.Contains(real, p.name) {
+	if s.Whole && bound == bounds[0] && slices.Contains(real, p.of) && (p.name == p.of || p.Table.NormBound < 1) {
 		return 0
 	}
 	return s.Patience
@@ -149,7 +149,7 @@ const (
 )
 
 // norms of rows of experiments beside the tables, where 1 is usual.
-var norms = []float64{2, 4}
+var norms = []float64{0.5, 0.75, 2, 4}
 
 func ofNorm(k float64) string { return fmt.Sprintf(", rows of norm %v", k) }
 

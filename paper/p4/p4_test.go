@@ -296,17 +296,21 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-// TestPatience: the cells that the paper prints run all of T steps in the full experiment, and no others.
+// TestPatience: the cells that the paper prints run all of T steps in the full experiment, on shorter rows, too, and no others.
 func TestPatience(t *testing.T) {
 	for _, c := range []struct {
-		size        Size
-		name, bound string
-		want        int
+		size            Size
+		of, name, bound string
+		norm            float64
+		want            int
 	}{
-		{Full, ijcnn1, bounds[0], 0}, {Full, ijcnn1, bounds[1], 200}, {Full, ijcnn1 + tenth, bounds[0], 200},
-		{Full, shaped, bounds[0], 200}, {Small, sampled, bounds[0], 100},
+		{Full, ijcnn1, ijcnn1, bounds[0], 1, 0}, {Full, ijcnn1, ijcnn1, bounds[1], 1, 200},
+		{Full, ijcnn1, ijcnn1 + tenth, bounds[0], 1, 200}, {Full, ijcnn1, ijcnn1 + ofNorm(0.75), bounds[0], 0.75, 0},
+		{Full, ijcnn1, ijcnn1 + ofNorm(2), bounds[0], 2, 200}, {Full, shaped, shaped, bounds[0], 1, 200},
+		{Small, sampled, sampled, bounds[0], 1, 100},
 	} {
-		if got := c.size.patience(&problem{name: c.name}, c.bound); got != c.want {
+		p := &problem{Problem: &paper.Problem{Table: &data.Table{NormBound: c.norm}}, of: c.of, name: c.name}
+		if got := c.size.patience(p, c.bound); got != c.want {
 			t.Errorf("%s, %s, %s: %d steps, want %d", c.size.Name, c.name, c.bound, got, c.want)
 		}
 	}

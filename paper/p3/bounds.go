@@ -57,7 +57,7 @@ func (r *Report) bounds(tables []*table) (list []Bound) {
 		dim := float64(table.own[0].Dim)
 		for _, c := range r.Curves {
 			share := shares[c.Kind]
-			if c.Table != table.name || c.Least != nil {
+			if c.Table != table.name || c.Least != nil || c.Seed != seed {
 				continue
 			}
 			best := r.least(c.Table, c.Reg)

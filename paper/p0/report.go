@@ -334,13 +334,21 @@ func (r *Report) often(setting string, clip float64) float64 {
 // oftenByRate says how often the run was clipped in the end, at each learning rate.
 func (r *Report) oftenByRate(k *Curve) string {
 	var list []string
-	for _, c := range r.Tried {
-		if c.Table == k.Table && c.Model == k.Model && c.Kind == k.Kind && c.Setting == k.Setting && c.Clip == k.Clip &&
-			c.Epsilon == 0 {
-			list = append(list, fmt.Sprintf("%.1f %% at the learning rate %v", 100*Last(c.Clipped), c.Rate))
-		}
+	for _, c := range r.rates(k) {
+		list = append(list, fmt.Sprintf("%.1f %% at the learning rate %v", 100*Last(c.Clipped), c.Rate))
 	}
 	return strings.Join(list, ", ") + fmt.Sprintf("; the best is %v", k.Rate)
+}
+
+// rates are the runs of which one has the best rate.
+func (r *Report) rates(of *Curve) (list []*Curve) {
+	for _, c := range r.Tried {
+		if c.Table == of.Table && c.Model == of.Model && c.Kind == of.Kind && c.Setting == of.Setting && c.Clip == of.Clip &&
+			c.Epsilon == 0 {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // slips are those of the paper's text that concern what is computed here.

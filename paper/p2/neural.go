@@ -284,15 +284,17 @@ func (r *networks) claims(all *paper.Claims) {
 		iteration         int
 		value             func(Point) float64 // more is better
 		slack             float64
+		longer            string // what a longer training has, another verdict
 	}{
 		{"mlp-faster",
 			fmt.Sprintf("for MLP networks DP-BLSGD reaches a high accuracy in fewer iterations: ahead after %d", early), "mlp",
-			early, accuracy, 0},
+			early, accuracy, 0, ""},
 		{"mlp-alike-in-the-end", "and converges to an accuracy similar to the others': within a point, or above", "mlp",
-			r.Steps, accuracy, 1},
-		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy, 0},
+			r.Steps, accuracy, 1,
+			"After 2,000 iterations, in a record of an earlier version (5a2b03e5; one seed, η₀ = 1), DP-BLSGD ended at 86.3 % with 784-1000-10, DP-SGD at 91.1"},
+		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy, 0, ""},
 		{"cnn-lower-objective", "and results in a lower objective", "cnn", r.Steps,
-			func(p Point) float64 { return -p.Objective }, 0},
+			func(p Point) float64 { return -p.Objective }, 0, ""},
 	} {
 		for _, net := range r.Networks {
 			if net.Model != c.model {
@@ -308,7 +310,11 @@ func (r *networks) claims(all *paper.Claims) {
 				all.NotTested("§5.7", c.name, c.says, "Less than two standard errors in either direction. "+found)
 				continue
 			}
-			if turn := r.turn(net.Name, c.value, c.slack, least); c.iteration == r.Steps && turn != "" {
+			turn := c.longer
+			if turn == "" && c.iteration == r.Steps {
+				turn = r.turn(net.Name, c.value, c.slack, least)
+			}
+			if turn != "" {
 				all.NotTested("§5.7", c.name, c.says, "It depends on the number of iterations, which P2 does not print: "+found+". "+turn)
 				continue
 			}

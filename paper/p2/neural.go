@@ -291,8 +291,9 @@ func (r *networks) claims(all *paper.Claims) {
 			early, accuracy, 0, ""},
 		{"mlp-alike-in-the-end", "and converges to an accuracy similar to the others': within a point, or above", "mlp",
 			r.Steps, accuracy, 1,
-			"After 2,000 iterations, in a record of an earlier version (5a2b03e5; one seed, η₀ = 1), DP-BLSGD ended at 86.3 % with 784-1000-10, DP-SGD at 91.1"},
-		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy, 0, ""},
+			"After 2,000 iterations, in a record of an earlier version (5a2b03e5; one seed, η₀ = 1), DP-BLSGD ended at 86.3 % with 784-1000-10, DP-SGD at 91.1."},
+		{"cnn-faster", fmt.Sprintf("for CNN networks it converges faster: ahead after %d", early), "cnn", early, accuracy,
+			0, ""},
 		{"cnn-lower-objective", "and results in a lower objective", "cnn", r.Steps,
 			func(p Point) float64 { return -p.Objective }, 0, ""},
 	} {

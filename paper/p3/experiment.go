@@ -88,7 +88,8 @@ func (c *Curve) at(iterations int) float64 {
 	return c.Objective[k-1] * math.Pow(c.Objective[k]/c.Objective[k-1], share)
 }
 
-// ahead is by how much this curve is lower at each recorded point of another, where it has begun, in parts of the other.
+// ahead is by how much this curve is lower at each recorded point of another, where it has begun, in parts of the
+// other.
 func (c *Curve) ahead(of *Curve) (by []float64) {
 	for k, at := range of.Iterations {
 		if f := c.at(at); !math.IsNaN(f) {

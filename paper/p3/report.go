@@ -362,12 +362,13 @@ func (r *Report) leads(t, kind, of string, by func(c, of *Curve) []float64) (lis
 	return list
 }
 
-// firstFigure checks what the paper says of Figure 1: a sentence holds where each lead that it speaks of is clear, fails
-// where one is clearly the other way, and is not tested otherwise.
+// firstFigure checks what the paper says of Figure 1: a sentence holds where each lead that it speaks of is clear,
+// fails where one is clearly the other way, and is not tested otherwise.
 func (r *Report) firstFigure(t, why string, all *paper.Claims) {
 	end := func(c, of *Curve) []float64 { return []float64{1 - c.Last()/of.Last()} }
 	right := func(c, of *Curve) []float64 { return []float64{c.Accuracy - of.Accuracy} }
-	seeds, undecided := fmt.Sprintf("means of %d seeds with their standard errors", r.Size.Seeds), "Less than two standard errors in either direction: "
+	seeds := fmt.Sprintf("means of %d seeds with their standard errors", r.Size.Seeds)
+	undecided := "Less than two standard errors in either direction: "
 	if r.Size.Seeds == 1 {
 		seeds, undecided = "one seed, no error", "One seed does not decide: "
 	}

@@ -82,9 +82,9 @@ func (f found) printedClaims(list *paper.Claims) {
 	}
 }
 
-// printed judges one cell of a table. The paper prints no norm of a row, with which the noise grows: the cell is judged on
-// rows of that norm with which most cells of the table are as printed, and not tested where several norms fit the table
-// as well and the cell is as printed with some of them.
+// printed judges one cell of a table. The paper prints no norm of a row, with which the noise grows: the cell is judged
+// on rows of that norm with which most cells of the table are as printed, and not tested where several norms fit the
+// table as well and the cell is as printed with some of them.
 func (f found) printed(list *paper.Claims, from string, c Cell, p printed) {
 	fit, beside := f.fitting(c)
 	as, known := 0, true
@@ -112,8 +112,8 @@ func (f found) printed(list *paper.Claims, from string, c Cell, p printed) {
 	}
 }
 
-// asPrinted says whether a cell ends, or not, as the paper prints. Runs do not decide where some of those that should all
-// end do, or where they are broken off.
+// asPrinted says whether a cell ends, or not, as the paper prints. Runs do not decide where some of those that should
+// all end do, or where they are broken off.
 func (c Cell) asPrinted(p printed) (as, known bool) {
 	if c.ended() {
 		return p.ends(), true
@@ -121,8 +121,8 @@ func (c Cell) asPrinted(p printed) (as, known bool) {
 	return !p.ends(), c.Broken == 0 && (!p.ends() || c.Converged == 0)
 }
 
-// fitting are a cell with rows of the norms with which most cells of its table are as printed, norm 1 before others, and
-// what all norms give.
+// fitting are a cell with rows of the norms with which most cells of its table are as printed, norm 1 before others,
+// and what all norms give.
 func (f found) fitting(c Cell) (fit []Cell, beside string) {
 	most, whole := -1, 0
 	for i, k := range append([]float64{1}, norms...) {

@@ -129,17 +129,35 @@ func TestSizeOfFunctions(t *testing.T) {
 // first; one that shrank takes its limit down. The goal of step 22 for run is 5,000.
 var mostOf = map[string]int{"run": 4_900, "run/job": 2_700, "run/score": 250, "record": 1_900, "page": 1_850, "page/disclosure": 1_150, "oracle/remote": 1_250, "run/shards": 950}
 
-// TestSizes: packages that were cut stay as small as they are. With -v it lists all: go test ./internal/arch -run TestSizes -v
+// parts are files that are one thing in several places, and the lines that they may have together. The goals of step 22 are
+// 1,800 and 5,000; docs/measurements/structure.md says why they are missed.
+var parts = map[string]struct {
+	files []string // and folders with all below them
+	most  int
+}{
+	"fold and verification": {[]string{"run/fit.go", "run/fold.go", "run/holdout.go", "run/owners.go", "run/resume.go", "run/session.go", "run/trainer.go", "run/verify.go", "run/verifyinfo.go", "run/verifysearch.go", "run/verifysums.go"}, 2_750},
+	"record and its pages":  {[]string{"record/", "page/"}, 5_250},
+}
+
+// TestSizes: packages that were cut stay as small as they are, and so do parts that are in several. With -v it lists all:
+// go test ./internal/arch -run TestSizes -v
 func TestSizes(t *testing.T) {
 	files, err := readTree(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, all := map[string]int{}, 0
+	lines, all, together := map[string]int{}, 0, map[string]int{}
 	for _, v := range written(files, func(f source, set *token.FileSet, tree *ast.File) {
 		if pkg := path.Dir(f.name); !slices.Contains(helpers, pkg) {
 			n := set.File(tree.Pos()).LineCount()
 			lines[pkg], all = lines[pkg]+n, all+n
+			for name, p := range parts {
+				if slices.ContainsFunc(p.files, func(file string) bool {
+					return f.name == file || strings.HasSuffix(file, "/") && strings.HasPrefix(f.name, file)
+				}) {
+					together[name] += n
+				}
+			}
 		}
 	}) {
 		t.Error(v)
@@ -148,6 +166,12 @@ func TestSizes(t *testing.T) {
 		t.Logf("%6d %s", lines[pkg], pkg)
 	}
 	t.Logf("%6d in all", all)
+	for name, p := range parts {
+		n := together[name]
+		if t.Logf("%6d %s", n, name); n > p.most || n < p.most*8/10 {
+			t.Errorf("%s have %d lines; their limit in parts, internal/arch/size_test.go, is %d", name, n, p.most)
+		}
+	}
 	for pkg, most := range mostOf {
 		if n := lines[pkg]; n > most || n < most*8/10 {
 			t.Errorf("package %s has %d lines; its limit in mostOf, internal/arch/size_test.go, is %d", pkg, n, most)

@@ -82,9 +82,11 @@ const (
 	sketchFormat1 = "sotto-table/1" // has marks and rows alone
 	keyFile       = "key"
 	lockFile      = "lock"
-	keyFormat     = "sotto-row-key/2\n" // the head of a key; those of earlier builds have none
 	fileLimit     = 1 << 20
 )
+
+// keyHeads are the heads of keys by the form of rows; a key of the first builds has none.
+var keyHeads = []string{data.RowMeaning: "sotto-row-key/3\n", data.RowWords: "sotto-row-key/2\n", data.RowText: ""}
 
 // openTables reads the state; it makes nothing. An error tells the owner which tables cannot be
 // recognized by parts. Tables that are in memory together can still be compared.
@@ -119,11 +121,12 @@ func readKey(path string) (*data.RowKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, head := bytes.CutPrefix(file, []byte(keyFormat))
-	if len(secret) != sha256.Size {
-		return nil, fmt.Errorf("%s: %d bytes are no key of row hashes", path, len(file))
+	for form, head := range keyHeads {
+		if secret, ok := bytes.CutPrefix(file, []byte(head)); ok && len(secret) == sha256.Size {
+			return &data.RowKey{Secret: secret, Form: data.RowForm(form)}, nil
+		}
 	}
-	return &data.RowKey{Secret: secret, Text: !head}, nil
+	return nil, fmt.Errorf("%s: %d bytes are no key of row hashes", path, len(file))
 }
 
 // ReadKey reads a key of row hashes that another machine of the owner has written.
@@ -141,11 +144,7 @@ func WriteKey(path string) error {
 		return err
 	}
 	t.made = false
-	text := t.key.Secret
-	if !t.key.Text {
-		text = append([]byte(keyFormat), text...)
-	}
-	return newfile.Replace(path, 0o600, text)
+	return newfile.Replace(path, 0o600, append([]byte(keyHeads[t.key.Form]), t.key.Secret...))
 }
 
 // errOtherKey says that another process has made the key meanwhile, which is now in use: hashes under the earlier one
@@ -162,7 +161,7 @@ func (t *tables) save() error {
 	err := os.MkdirAll(t.dir, 0o700)
 	var made string
 	if err == nil {
-		made, err = newfile.Temporary(path, 0o600, append([]byte(keyFormat), t.key.Secret...))
+		made, err = newfile.Temporary(path, 0o600, append([]byte(keyHeads[t.key.Form]), t.key.Secret...))
 	}
 	if err == nil {
 		defer os.Remove(made)

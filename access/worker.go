@@ -26,6 +26,9 @@ type Request struct {
 	key   *data.RowKey      // nil: the comparison is over
 }
 
+// keyForms are how a request says the form of rows of its key; 0 says that it has none.
+var keyForms = []byte{data.RowMeaning: 3, data.RowWords: 1, data.RowText: 2}
+
 // RequestSize is the length of a request's text.
 const RequestSize = 1 + 32 + sha256.Size + sha256.Size
 
@@ -35,21 +38,18 @@ func (r *Request) Text() []byte {
 	if r.key == nil {
 		return append(text, make([]byte, sha256.Size)...)
 	}
-	text[0] = 1
-	if r.key.Text {
-		text[0] = 2
-	}
+	text[0] = keyForms[r.key.Form]
 	return append(text, r.key.Secret...)
 }
 
 // ReadRequest reads a text.
 func ReadRequest(text []byte) (*Request, error) {
-	if len(text) != RequestSize || text[0] > 2 {
+	if len(text) != RequestSize || int(text[0]) > len(keyForms) {
 		return nil, errors.New("access: the coordinator's request is malformed; use the same version of Sotto on both machines")
 	}
 	r := &Request{nonce: [32]byte(text[1:]), proof: [sha256.Size]byte(text[33:])}
 	if text[0] > 0 {
-		r.key = &data.RowKey{Secret: append([]byte(nil), text[65:]...), Text: text[0] == 2}
+		r.key = &data.RowKey{Secret: bytes.Clone(text[65:]), Form: data.RowForm(bytes.IndexByte(keyForms, text[0]))}
 	}
 	return r, nil
 }
@@ -67,7 +67,7 @@ func (r *Request) ID() [sha256.Size]byte {
 		return [sha256.Size]byte{}
 	}
 	mac := hmac.New(sha256.New, r.key.Secret)
-	fmt.Fprintf(mac, "sotto: a request with this key, %v", r.key.Text)
+	fmt.Fprintf(mac, "sotto: a request with this key, %d", r.key.Form)
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
@@ -129,7 +129,7 @@ func (g *Gate) OpenShard(ctx context.Context, r *Request, schema *schema.Schema,
 	}()
 	opt.Dropped = g.Dropped
 	if mine := g.tables.key; len(g.known) > 0 && len(g.tables.all) > 0 &&
-		(r.key == nil || r.key.Text != mine.Text || !bytes.Equal(r.key.Secret, mine.Secret)) {
+		(r.key == nil || r.key.Form != mine.Form || !bytes.Equal(r.key.Secret, mine.Secret)) {
 		opened, err := open(mine)
 		if err != nil {
 			return nil, err

@@ -57,9 +57,19 @@ const positionRows = 8192
 // A RowKey is a secret key of hashes of raw rows, which lives in the owner's state.
 type RowKey struct {
 	Secret []byte
-	// Text says that it is a key of builds before 24 November 2026, which hashed the text of a row (ADR 44).
-	Text bool
+	Form   RowForm
 }
+
+// A RowForm says how rows are hashed under a key: as the build that made it does. Sketches and packed tables hold
+// hashes that cannot be made again (ADR 44).
+type RowForm int
+
+// The forms of rows.
+const (
+	RowMeaning RowForm = iota // by what cells mean (ADR 100)
+	RowWords                  // of builds up to 1 December 2026: by numbers, and other cells by their text
+	RowText                   // of builds before 24 November 2026: by the text of a row
+)
 
 // A RowSum identifies a table's rows by their content alone, without their order: it is the sum of a hash of each raw
 // row, modulo 2²⁵⁶, and their number. Those of parts of a table add up to that of the table, however it is divided. It
@@ -138,8 +148,8 @@ func (s RowSum) Digest() [sha256.Size]byte {
 // the order of the columns' names, numbers by their value. Thus the same row has the same
 // hash in a CSV, a Parquet file and a database, whatever the schema says. A nil rowHasher does nothing.
 //
-// A row is a sequence of words: what its table is, their number, and its cells. A number is its float64; other
-// text is a NaN with its length, and its bytes. The words enter in pairs,
+// A row is a sequence of words: what its table is, their number, and its cells. A number is its float64, so is a truth
+// value; other text is a NaN with its length, and its bytes (appendMeaning). The words enter in pairs,
 //
 //	Σ (w_2i + k_2i mod 2⁶⁴)·(w_2i+1 + k_2i+1 mod 2⁶⁴) mod 2¹²⁸,
 //
@@ -171,7 +181,7 @@ func newRowHasher(key *RowKey) *rowHasher {
 		return nil
 	}
 	h := &rowHasher{key: key}
-	if key.Text {
+	if key.Form == RowText {
 		h.text = newTextHasher(key.Secret)
 		return h
 	}
@@ -249,7 +259,7 @@ func (h *rowHasher) cells(cells []string) []float64 {
 			words = append(words, numberWord(v))
 		} else {
 			h.numbers[i] = math.NaN()
-			words = appendCellWords(words, cells[i])
+			words = h.appendCell(words, cells[i])
 		}
 		h.cellEnd = append(h.cellEnd, len(words))
 	}
@@ -273,9 +283,9 @@ func (h *rowHasher) values(values []Value) {
 		case v.Is == Number && v.Number == v.Number:
 			words = append(words, numberWord(v.Number))
 		case v.Is == Number:
-			words = appendWords(words, "NaN")
+			words = h.appendCell(words, "NaN")
 		case v.Is == Text:
-			words = appendCellWords(words, v.Text)
+			words = h.appendCell(words, v.Text)
 		default:
 			words = appendWords(words, "")
 		}
@@ -309,13 +319,13 @@ func (h *rowHasher) libsvm(line []byte) {
 	for token := range bytes.FieldsSeq(line) {
 		at := bytes.IndexByte(token, ':')
 		if at < 0 {
-			words = appendCellWords(words, view(token))
+			words = h.appendCell(words, view(token))
 			continue
 		}
 		n := len(words)
-		words = appendCellWords(words, view(token[:at]))
+		words = h.appendCell(words, view(token[:at]))
 		value := len(words)
-		if words = appendCellWords(words, view(token[at+1:])); words[value] == 0 {
+		if words = h.appendCell(words, view(token[at+1:])); words[value] == 0 {
 			words = words[:n]
 		}
 	}
@@ -401,13 +411,16 @@ func numberWord(v float64) uint64 {
 	return math.Float64bits(v)
 }
 
-// appendCellWords appends a cell without spaces around it: the word of a number, or the words of other text.
-func appendCellWords(words []uint64, cell string) []uint64 {
+// appendCell appends a cell without spaces around it: the word of a number, or the words of other text.
+func (h *rowHasher) appendCell(words []uint64, cell string) []uint64 {
 	cell = strings.TrimSpace(cell)
 	if cell != "" && strings.IndexByte("+-.0123456789", cell[0]) >= 0 {
 		if v, err := strconv.ParseFloat(cell, 64); err == nil && v == v {
 			return append(words, numberWord(v))
 		}
+	}
+	if h.key.Form == RowMeaning {
+		return appendMeaning(words, cell)
 	}
 	return appendWords(words, cell)
 }
@@ -434,7 +447,10 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 func (k *RowKey) id() [8]byte {
 	mac := hmac.New(sha256.New, k.Secret)
 	mac.Write([]byte("sotto: the key of these row hashes"))
-	if !k.Text {
+	switch k.Form {
+	case RowMeaning:
+		mac.Write([]byte(", of meanings"))
+	case RowWords:
 		mac.Write([]byte(", of words"))
 	}
 	return [8]byte(mac.Sum(nil))

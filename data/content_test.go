@@ -39,7 +39,8 @@ func hashes(t *testing.T, key *RowKey, s *schema.Schema, path string, opt Option
 // packed, database. Any cell counts, one of an ignored column too.
 func TestRowHashes(t *testing.T) {
 	testRowHashes(t, testKey)
-	testRowHashes(t, &RowKey{Secret: []byte("key"), Text: true})
+	testRowHashes(t, &RowKey{Secret: []byte("key"), Form: RowWords})
+	testRowHashes(t, &RowKey{Secret: []byte("key"), Form: RowText})
 }
 
 func testRowHashes(t *testing.T, key *RowKey) {
@@ -81,7 +82,7 @@ func testRowHashes(t *testing.T, key *RowKey) {
 			t.Errorf("%s: another row has the same hash", name)
 		}
 	}
-	for _, other := range []*RowKey{{Secret: []byte("another key"), Text: key.Text}, {Secret: key.Secret, Text: !key.Text}} {
+	for _, other := range []*RowKey{{Secret: []byte("another key"), Form: key.Form}, {Secret: key.Secret, Form: (key.Form + 1) % 3}} {
 		g := &testGate{key: other}
 		if tab, _, err := readTable(context.Background(), g, s, pack, Options{}); err != nil || g.content.Rows != nil {
 			t.Errorf("a packed table gives hashes under another key: %x, %v", g.content.Rows, err)
@@ -174,12 +175,12 @@ func TestCanonical(t *testing.T) {
 // 2026 (42b0885) gave them under a key of its own, and those of 24 November under another. Tables are compared with hashes of
 // earlier builds.
 func TestRowHashesOfEarlierBuilds(t *testing.T) {
-	for text, want := range map[bool]string{
-		true:  "42000 609e4f6545dfaa0dd6a344e4a87f321067852d7c48eeed7865af730ea48f90a0",
-		false: "42000 5b1ccc8a94e062daee0bd09c9dcccb18a097cda39a3e77de483f416980ba68df",
+	for form, want := range map[RowForm]string{
+		RowText:  "42000 609e4f6545dfaa0dd6a344e4a87f321067852d7c48eeed7865af730ea48f90a0",
+		RowWords: "42000 5b1ccc8a94e062daee0bd09c9dcccb18a097cda39a3e77de483f416980ba68df",
 	} {
-		if got := manyHashes(&RowKey{Secret: []byte("the key of a ledger"), Text: text}); got != want {
-			t.Errorf("the hashes, of text: %t, are %s, want %s", text, got, want)
+		if got := manyHashes(&RowKey{Secret: []byte("the key of a ledger"), Form: form}); got != want {
+			t.Errorf("the hashes of form %d are %s, want %s", form, got, want)
 		}
 	}
 }
@@ -250,8 +251,8 @@ func manyHashes(key *RowKey) string {
 	return fmt.Sprintf("%d %x", len(h.rows), sha256.Sum256(all))
 }
 
-// Rows have the same words if and only if their cells have the same canonical text: numbers of one value are one cell, and no
-// text runs into the next.
+// Rows have the same words of [RowWords] if and only if their cells have the same canonical text: numbers of one value are one
+// cell, and no text runs into the next. TestMeanings has those of [RowMeaning].
 func TestRowWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.OneOf(rapid.StringMatching(`[-+]?0?[0-2]\.?0?(e[01])?`), rapid.StringMatching("[ab\x00]{0,17}"), rapid.SampledFrom([]string{"nan", "+Inf", "-inf", "1e999", "0x2", " 1 "}))
@@ -260,7 +261,7 @@ func TestRowWords(t *testing.T) {
 		if rapid.Bool().Draw(t, "near") {
 			copy(b[1:], a[1:])
 		}
-		h := newRowHasher(testKey)
+		h := newRowHasher(&RowKey{Secret: testKey.Secret, Form: RowWords})
 		h.columns(make([]string, n), "")
 		words := func(row []string) []uint64 {
 			h.cells(row)
@@ -384,6 +385,60 @@ func TestRowSum(t *testing.T) {
 	for _, other := range []RowSum{sum(), sum(1, 2), sum(1, 2, 3, 3), sum(1, 2, 4), sum(1, 2, 2)} {
 		if other == parts || other.Digest() == parts.Digest() {
 			t.Error("other rows have the same sum")
+		}
+	}
+}
+
+// TestMeanings: a row has one hash, whether its cells are text as programs write it or have types, and other cells have others.
+func TestMeanings(t *testing.T) {
+	h := newRowHasher(testKey)
+	h.columns([]string{"a", "b"}, "b")
+	hash := func(v Value) uint64 {
+		h.values([]Value{v, {Is: Number, Number: 1}})
+		return h.rows[len(h.rows)-1]
+	}
+	of := func(cell string) uint64 {
+		h.cells([]string{cell, "1"})
+		if got := hash(Value{Is: Text, Text: cell}); got != h.rows[len(h.rows)-2] {
+			t.Errorf("%q: another hash as a value than as a cell", cell)
+		}
+		return h.rows[len(h.rows)-2]
+	}
+	seen := map[uint64]string{}
+	for _, alike := range [][]string{
+		{"1", "true", "True", "TRUE", "t", "T", "yes", "Y", "1.0"},
+		{"0", "false", "False", "F", "no", "n", "-0"},
+		{"", " ", "NA", "n/a", "NaN", "nan", "null", "NULL", "None", "NaT", "<NA>", `\N`, "?", "."},
+		{"2021-11-25", "2021-11-25 00:00:00", "2021-11-25T00:00:00.000", "2021-11-25T00:00:00Z", "2021-11-25 01:00:00+01:00", "2021/11/25", "25.11.2021"},
+		{"2021-11-25 03:09:53", "2021-11-25T03:09:53", "2021-11-25 03:09:53.000000", "2021-11-25 03:09:53+00:00", "2021-11-25T03:09:53Z", "2021-11-24T22:09:53-0500", "2021-11-25T03:09:53+00", "2021-11-25 03:09:53 UTC"},
+		{"2021-11-25 03:09:53.25", "2021-11-25T03:09:53.250", "2021-11-25T03:09:53,25Z"},
+		{"2021-11-25 03:09", "2021-11-25T03:09:00"},
+		{"2021-11-31"}, {"2021-13-01"}, {"2021-11-25x"}, {"2021-11-25 3:09"}, {"2021-11-25 24:00"}, {"2021-11-25 03:09:53+1"}, {"2021-11-25 03:09:53."}, {"31.02.2021"}, {"red"}, {"2021"}, {"yess"}, {"2021-11-2"},
+	} {
+		for i, cell := range alike {
+			got := of(cell)
+			if i == 0 {
+				if other, ok := seen[got]; ok {
+					t.Errorf("%q has the hash of %q", cell, other)
+				}
+				seen[got] = cell
+			} else if seen[got] != alike[0] {
+				t.Errorf("%q has another hash than %q", cell, alike[0])
+			}
+		}
+	}
+	for v, cell := range map[Value]string{{Is: Number, Number: math.NaN()}: "", {Is: Null}: "NA"} {
+		if hash(v) != of(cell) {
+			t.Errorf("%+v has another hash than %q", v, cell)
+		}
+	}
+	for _, form := range []RowForm{RowWords, RowText} { // of keys of earlier builds
+		h := newRowHasher(&RowKey{Secret: []byte("key"), Form: form})
+		h.columns([]string{"a"}, "")
+		h.cells([]string{"True"})
+		h.cells([]string{"true"})
+		if h.rows[0] == h.rows[1] {
+			t.Errorf("form %d: rows are hashed as today", form)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sottodp/sotto/config"
 )
 
-// A textHasher makes hashes of raw rows as builds before [RowKey.Text] was false did: an HMAC of the text of a row's
+// A textHasher makes hashes of raw rows as builds before 24 November 2026 did: an HMAC of the text of a row's
 // cells, with numbers in their shortest form. Its keys are those of earlier builds, and so are the hashes that it is
 // compared with.
 type textHasher struct {

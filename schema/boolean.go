@@ -42,7 +42,13 @@ var booleanType = columnType{
 	assumes: func(c *Column) string { return "is true or false; " + c.missingWords() },
 }
 
-// truth reads a truth value: 0 is false, 1 true, also as 0.0 and 1.0.
+// Truth reads a truth value: 0 is false, 1 true.
+func Truth(cell string) (v float64, ok bool) {
+	v, fault := truth(cell)
+	return v, fault == ""
+}
+
+// truth is Truth, also of 0.0 and 1.0, with what is wrong.
 func truth(cell string) (float64, string) {
 	if w, ok := wholeText(cell); ok {
 		cell = w

@@ -429,9 +429,7 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 			continue
 		}
 		all.Add("§5.5", name, says, holds, "%s", found).
-			Because(fmt.Sprintf("Of %d searches of a training %d fail at this ε, and the gradient's budget grows %d times; each time clip norm and fall shrink by ζ, "+
-				"at most once a step: as often with ζ = 0.2 leaves %.2g of them, and steps as short. How much of the loss that explains was not sought.",
-				a.Searches, a.Failed, a.Raised[0], math.Pow(0.8, float64(a.Raised[0]))))
+			Because(fmt.Sprintf("Of %d searches of a training %d fail at this ε, and the gradient's budget grows %d times; each time clip norm and fall shrink by ζ, at most once a step: as often with ζ = 0.2 leaves %.2g of them, and steps as short. How much of the loss that explains was not sought.", a.Searches, a.Failed, a.Raised[0], math.Pow(0.8, float64(a.Raised[0]))))
 	}
 
 	laplace, apart := true, 0.0

@@ -93,7 +93,7 @@ func (b *batch) add(row *Row) {
 	switch n := len(b.val); {
 	case !b.full || 2*len(row.val) <= row.dim:
 		b.col, b.val = append(b.col, row.col...), appendFloat32(b.val, row.val)
-	case len(row.val) == row.dim:
+	case len(row.val) == row.dim && len(row.absent) == 0: // absent lines come last, out of order
 		b.val = appendFloat32(b.val, row.val)
 	default:
 		b.val = slices.Grow(b.val, row.dim)[:n+row.dim]

@@ -311,3 +311,49 @@ func TestNarrowParts(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowWithoutZeros: rows in which one column has no value and no other is 0, as ordinary tables of numbers have them, keep each value
+// in its column, narrow, wide and packed.
+func TestNarrowWithoutZeros(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(87, 9))
+	for _, without := range []int{0, 1, 2} { // which column has no value in every other row
+		var rows strings.Builder
+		rows.WriteString("x1,x2,x3,y\n")
+		for i := range 40 {
+			cells := []string{"", "", ""}
+			for j := range cells {
+				if j != without || i%2 == 0 {
+					cells[j] = fmt.Sprintf("%.3f", 0.1+0.8*rnd.Float64())
+				}
+			}
+			fmt.Fprintf(&rows, "%s,%d\n", strings.Join(cells, ","), i%2)
+		}
+		s := mustParse(t, "dataset: d\nrows: 40\ncolumns:\n  - {names: x1..x3, type: numeric, min: 0, max: 1, missing: zero, hats: 4}\n  - {name: y, type: label, classes: [0, 1]}\n")
+		s.Snapped = true
+		path := writeFile(t, "t.csv", rows.String())
+		plain, wide, narrow := curvesRead(t, loose(s), path, Options{}), curvesRead(t, s, path, Options{}), curvesRead(t, s, path, Options{Narrow: true})
+		lines, ok := s.Lines()
+		if !ok || plain.Curves != nil || !narrow.Blocks[0].Narrow() {
+			t.Fatal("the tables have other forms")
+		}
+		packed := writeFile(t, "t.pack", "")
+		if _, err := packTable(t.Context(), admit(), lines, path, packed, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if !same(wide, widened(narrow, 7)) || !same(wide, curvesRead(t, s, packed, Options{})) {
+			t.Errorf("column %d without a value: narrow or packed rows differ", without)
+		}
+		for k, x := range wide.Blocks[0].X {
+			if was := plain.Blocks[0].X[k]; math.Abs(float64(x-was)) > 64*wide.Unit+1e-4 {
+				t.Fatalf("column %d without a value: feature %d of row %d is %v; by cells %v", without, k%wide.Dim, k/wide.Dim, x, was)
+			}
+		}
+		// packed without curves, under the schema that it was packed under
+		own := curvesRead(t, lines, packed, Options{})
+		for k, x := range own.Blocks[0].X {
+			if was := curvesRead(t, lines, path, Options{}).Blocks[0].X[k]; x != was {
+				t.Fatalf("column %d without a value, packed: feature %d of row %d is %v; of the file %v", without, k%own.Dim, k/own.Dim, x, was)
+			}
+		}
+	}
+}

@@ -85,6 +85,8 @@ def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.
     """The cells of a feature for the command: NaN and None are missing, levels and free text are texts."""
     if column is not None and column["type"] in ("categorical", "ordinal", "text"):
         return pyarrow.array([None if absent(cell) else _text(cell) for cell in plain(feature)], pyarrow.string())
+    if type(getattr(feature, "dtype", None)).__name__ == "SparseDtype":  # of pandas, which Arrow takes for objects
+        feature = np.asarray(feature)
     try:
         array = pyarrow.array(feature, from_pandas=True)
         return array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array

@@ -229,7 +229,7 @@ class _Sotto(BaseEstimator):
         return spec, out, target, unit
 
     @classmethod
-    def load(cls, run_dir: _types.Path, *, ledger: _types.Path | None = None) -> Any:
+    def load(cls, run_dir: _types.Path, *, ledger: _types.Path | None = None, classes: Sequence[Any] | None = None) -> Any:
         """Return the estimator of a finished run, of Python or the command, without a fit: nothing is charged.
 
         Parameters
@@ -238,17 +238,20 @@ class _Sotto(BaseEstimator):
             The run directory, which a fit with ``run_dir`` or ``sotto fit`` wrote.
         ledger : path or URL, optional
             The ledger, if it is not where it was when the run was made.
+        classes : list, optional
+            The labels that a classifier was trained with, in any order, where the model does not show them: texts that are
+            whole numbers, and classes that the fit has numbered, of which it warned.
 
         Returns
         -------
         SottoClassifier or SottoRegressor
-            A fitted estimator, of the class that it is called on. Classes that are whole numbers, or false and true, have
-            these types.
+            A fitted estimator, of the class that it is called on. Without ``classes``, classes that are whole numbers, or
+            false and true, have these types.
 
         Raises
         ------
         ValueError
-            If the directory holds no finished run with a model of this kind.
+            If the directory holds no finished run with a model of this kind, or one of other classes.
 
         Examples
         --------
@@ -268,9 +271,8 @@ class _Sotto(BaseEstimator):
         kinds = {"image": schema.get("image"), "sparse rows": schema["format"]["kind"] == "libsvm"}
         if label is None or any(kinds.values()):
             raise ValueError(f"run_dir: {run_dir} holds a run on images or sparse rows; `sotto predict` takes it")
-        classes = label.get("classes")
-        if bool(classes) != issubclass(cls, ClassifierMixin):
-            raise ValueError(f"run_dir: {run_dir} holds a {'classifier' if classes else 'regression'}; use the other class")
+        if bool(label.get("classes")) != issubclass(cls, ClassifierMixin):
+            raise ValueError(f"run_dir: {run_dir} holds a {'classifier' if label.get('classes') else 'regression'}; use the other class")
         unit = next((column["name"] for column in schema["columns"] if column["type"] == "unit"), None)
         columns = [column for column in schema["columns"] if column["type"] not in ("label", "unit", "ignore")]
         names = [column["name"] for column in columns]
@@ -287,12 +289,12 @@ class _Sotto(BaseEstimator):
         self._target, self._columns, self.n_features_in_ = label["name"], columns, len(names)
         if not unnamed or unit is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        self._set_label(label)
+        self._set_label(label, classes)
         self._keep_run(out, names, None, new=False)
         return self
 
-    def _set_label(self, label: Mapping[str, Any]) -> None:
-        """Take what a schema's label says, as a fit does."""
+    def _set_label(self, label: Mapping[str, Any], classes: Sequence[Any] | None) -> None:
+        """Take what a schema's label says, as a fit does; classes are those that a person gives."""
         raise NotImplementedError
 
     def _label_column(self, y: Any, names: Sequence[str]) -> str:
@@ -990,6 +992,8 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         if len(self.classes_) < 2:
             raise ValueError(f"Classifier can't train when only one class is present: {len(self.classes_)} class")
         label = {"classes": self._class_names} if self.schema is None else None
+        if self.schema is None:
+            _labels.warn_of_numbers(self.classes_.tolist(), self._class_names)
         self._fit(X, self._codes(labels), label, self._options(self._order()), y)
         return self
 
@@ -999,8 +1003,15 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         self.classes_ = classes[order]
         self._class_names = _labels.texts(self.classes_.tolist()) if names is None else [names[i] for i in order]
 
-    def _set_label(self, label: Mapping[str, Any]) -> None:
-        self._set_classes(_labels.of_names(label["classes"]), label["classes"])
+    def _set_label(self, label: Mapping[str, Any], classes: Sequence[Any] | None) -> None:
+        names = label["classes"]
+        found = _labels.of_names(names)
+        if classes is not None:
+            found = _labels.classes(classes, None)
+            if sorted(names) != sorted(_labels.texts(found.tolist())):
+                raise ValueError(f"classes: lists {', '.join(map(repr, found.tolist()))}, and the model's are {', '.join(map(repr, names))}; list the labels of the fit")
+            names = _labels.texts(found.tolist())
+        self._set_classes(found, names)
         self.classes = self.classes_.tolist()
 
     def _classes_of_schema(self, like: np.dtype[Any]) -> tuple[NDArray[Any], list[str]]:
@@ -1183,7 +1194,9 @@ class SottoRegressor(_Scored, RegressorMixin, _Sotto):
     def _model(self) -> str:
         return self.model or "linear"
 
-    def _set_label(self, label: Mapping[str, Any]) -> None:
+    def _set_label(self, label: Mapping[str, Any], classes: Sequence[Any] | None) -> None:
+        if classes is not None:
+            raise ValueError("classes: a regression has none; leave classes out")
         self.target_range = (label["bounds"]["min"], label["bounds"]["max"])
         self.target_scale = label.get("scale")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -93,6 +94,16 @@ def texts(values: Sequence[Any]) -> list[str]:
     return found if clear and len({_number(text) for text in found}) == len(found) else [str(i) for i in range(len(found))]
 
 
+def warn_of_numbers(values: Sequence[Any], names: Sequence[str]) -> None:
+    """Say that the model has numbers in place of the texts of the classes, where it has."""
+    if all(isinstance(value, str) for value in values) and list(values) != list(names):
+        warnings.warn(
+            f"classes: a table cannot tell the texts of {', '.join(map(repr, values))} from each other or from a missing label, so the model, its report and "
+            f"`sotto predict` call them {', '.join(names)}, in this order; load(DIR, classes={list(values)!r}) gives the labels back",
+            UserWarning, stacklevel=4,
+        )
+
+
 def _number(text: str) -> Any:
     """A text as the number that it is, if it is one: a schema counts "1" and "1.0" as the same class."""
     try:
@@ -103,7 +114,7 @@ def _number(text: str) -> Any:
 
 def of_names(names: Sequence[str]) -> NDArray[Any]:
     """The classes of a model in the type that their names look like: whole numbers, truth values or texts."""
-    if all(re.fullmatch(r"-?[0-9]+", name) for name in names):
+    if all(re.fullmatch(r"0|-?[1-9][0-9]*", name) for name in names):
         return np.array([int(name) for name in names])
     if set(names) == set(_TRUTHS):
         return np.array([_TRUTHS[name] for name in names])

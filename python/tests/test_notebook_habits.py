@@ -90,6 +90,21 @@ def test_a_cell_that_runs_twice(tmp_path):
     assert len(noisy) == 1 and "a constant may predict better; choose ε ≥ " in noisy[0]
 
 
+@pytest.mark.parametrize("classes, found, numbered", [
+    (["NA", "x"], [0, 1], True), (["a", "a "], [0, 1], True), (["1", "1.0"], [0, 1], True),  # a table cannot tell them apart, or from a missing label
+    (["0", "1"], [0, 1], False), (["01", "2"], ["01", "2"], False), ([0, 1], [0, 1], False),
+])
+def test_load_with_classes(classes, found, numbered, tmp_path):
+    y = np.where(NUMBERS, *classes) if isinstance(classes[0], str) else NUMBERS
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        c = classifier(classes=classes, run_dir=tmp_path / "run").fit(FRAME, y)
+    assert any("call them 0, 1, in this order" in str(w.message) for w in said) == numbered
+    assert SottoClassifier.load(tmp_path / "run").classes_.tolist() == found
+    paid = SottoClassifier.load(tmp_path / "run", classes=classes[::-1])
+    assert paid.classes_.tolist() == c.classes_.tolist() and paid.predict(FRAME).tolist() == c.predict(FRAME).tolist()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_load(tmp_path):
     """A paid model comes back, for frames and arrays, of Python and of the command, and is not charged."""
@@ -114,6 +129,10 @@ def test_load(tmp_path):
                         (lambda: SottoClassifier.load(tmp_path / "nothing"), "holds no finished run")):
         with pytest.raises(ValueError, match=says):
             wrong()
+    with pytest.raises(ValueError, match="classes: lists 'maybe', 'yes', and the model's are 'no', 'yes'; list the labels of the fit"):
+        SottoClassifier.load(tmp_path / "frame", classes=["yes", "maybe"])
+    with pytest.raises(ValueError, match="classes: a regression has none"):
+        SottoRegressor.load(tmp_path / "regression", classes=[0, 1])
     loaded = SottoClassifier.load(tmp_path / "frame", ledger=tmp_path / "elsewhere.db")
     assert loaded.guarantee_.lifetime == "" and len(loaded.predict(FRAME)) == 400
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -41,20 +42,21 @@ number over the columns of a table, and follows from the model alone.`,
 			if err != nil {
 				return err
 			}
+			var file bytes.Buffer
+			if form == "csv" {
+				var text []byte
+				if text, err = json.Marshal(m.File); err == nil {
+					err = page.WriteEffects(&file, text)
+				}
+			} else {
+				err = onnx.Write(&file, m.File, m.Model, m.Schema, m.Promised())
+			}
+			if err != nil {
+				return usageError("%s: %v", args[0], err)
+			}
 			err = newfile.Write(c.OutOrStdout(), "out", outPath, func(w io.Writer) error {
-				var err error
-				if form == "csv" {
-					var text []byte
-					if text, err = json.Marshal(m.File); err == nil {
-						err = page.WriteEffects(w, text)
-					}
-				} else {
-					err = onnx.Write(w, m.File, m.Model, m.Schema, m.Promised())
-				}
-				if err != nil {
-					return usageError("%s: %v", args[0], err)
-				}
-				return nil
+				_, err := file.WriteTo(w)
+				return err
 			})
 			if err == nil && outPath != "-" {
 				what := "with its encoding"

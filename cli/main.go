@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/signal"
@@ -43,13 +44,31 @@ func execute() int {
 		err = &run.InputError{Err: err}
 	} else {
 		s3.StopWith(ctx)
-		err = root().ExecuteContext(ctx)
+		c, out := root(), &checkedWriter{w: os.Stdout}
+		c.SetOut(out)
+		if err = c.ExecuteContext(ctx); err == nil && out.err != nil {
+			err = fmt.Errorf("standard output: %w", out.err)
+		}
 		parent.Clean()
 	}
 	if err != nil {
 		printError(os.Stderr, err)
 	}
 	return exitCode(err)
+}
+
+// A checkedWriter keeps the first error: what a person did not see, no command may count as said.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func root() *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/sottodp/sotto/data"
 	"github.com/sottodp/sotto/internal/chart"
 	"github.com/sottodp/sotto/internal/text"
+	"github.com/sottodp/sotto/ledger"
 	"github.com/sottodp/sotto/model"
 	"github.com/sottodp/sotto/run/job"
 	"github.com/sottodp/sotto/run/runlog"
@@ -153,7 +154,7 @@ func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*run
 		})
 		return opened, err
 	}
-	if o.Ledger == "" && m.Ledger != "" { // the user's own may protect the rows, too
+	if own, err := ledger.Path(""); o.Ledger == "" && m.Ledger != "" && (err != nil || own != m.Ledger) { // it may protect the rows, too
 		ignore := func(*data.Block) error { return nil }
 		if _, err := read("", true, func() func(*data.Block) error { return ignore }); err != nil {
 			return nil, err

@@ -29,10 +29,10 @@ func packCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pack --schema FILE --data FILE --out FILE",
 		Short: "Encode a table in a file that is mapped into memory",
-		Long: `Pack writes the encoded rows of a table to one binary file. Every command takes that
-file instead of the table, with the same results bit for bit, but maps it into memory:
-training then needs memory for the model, not for the table. Under a schema without an
-intercept, method auto chooses no bumps for packed rows.
+		Long: `Pack writes the encoded rows of a table to one binary file. Commands that train, score or
+predict take that file instead of the table, with the same results bit for bit, but map it into
+memory: training then needs memory for the model, not for the table. Under a schema without an
+intercept, with text or with curves of its own, method auto chooses no bumps for packed rows.
 
 With --bits 16 the rows are whole numbers of 16 bits: half of the file, on which linear
 models train in about half of the time. It is for dense tables of up to 4,096 features.

@@ -68,8 +68,10 @@ func curvesOf(s, lines *schema.Schema) *Curves {
 		}
 		from, to = from+n, to+n
 	}
+	line := map[string]int{}
 	for _, k := range s.Places() {
 		n := k.Form().Features()
+		line[k.Name] = from
 		if k.Hats+k.Waves == 0 {
 			other(n)
 			continue
@@ -78,11 +80,15 @@ func curvesOf(s, lines *schema.Schema) *Curves {
 		from, to = from+1, to+n
 	}
 	for _, p := range s.Pairs {
-		if p.Open() {
+		switch {
+		case p.Open():
 			to += schema.PairFeatures
-			continue
+		case slices.Contains(lines.Pairs, p):
+			other(schema.PairFeatures)
+		default:
+			c.pairs = append(c.pairs, curvedPair{line[p.A], line[p.B], to})
+			to += schema.PairFeatures
 		}
-		other(schema.PairFeatures)
 	}
 	c.setBumps()
 	return c
@@ -140,6 +146,9 @@ func snapped(s *schema.Schema, path string, opt *Options) (*schema.Schema, *Curv
 		return s, nil
 	}
 	opt.curved = s.Curved()
+	if bare := lines.WithPairs(); len(lines.Pairs) > 0 && packedUnder(bare, path) { // the run chose the pairs
+		lines = bare
+	}
 	return lines, curvesOf(s, lines)
 }
 

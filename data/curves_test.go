@@ -220,6 +220,23 @@ func TestNarrowPacked(t *testing.T) {
 			if !same(want, wide) || !same(want, widened(narrow, 100)) {
 				t.Errorf("schema %d: the packed table has other rows", k)
 			}
+			if len(s.Pairs) > 0 && !s.Pairs[0].Open() { // that a run chose: the table was packed without them
+				packed := writeFile(t, "t.pack", "")
+				if _, err := packTable(t.Context(), admit(), lines.WithPairs(), path, packed, Options{}); err != nil {
+					t.Fatal(err)
+				}
+				wide, narrow := curvesRead(t, s, packed, Options{}), curvesRead(t, s, packed, Options{Narrow: true})
+				if !same(wide, widened(narrow, 100)) {
+					t.Errorf("schema %d: a table that was packed without pairs has other rows without its curves", k)
+				}
+				for i, b := range want.Blocks {
+					for j, x := range b.X {
+						if got := wide.Blocks[i].X[j]; math.Abs(float64(x-got)) > 64*want.Unit+1e-4*float64(b.X[(j/b.Dim+1)*b.Dim-1]) {
+							t.Fatalf("schema %d: feature %d of row %d is %v where pairs follow from packed rows; of the file %v", k, j%b.Dim, j/b.Dim, got, x)
+						}
+					}
+				}
+			}
 		}
 		packed := writeFile(t, "t.pack", "")
 		if _, err := packTable(t.Context(), admit(), loose(s), path, packed, Options{}); err != nil {

@@ -90,6 +90,9 @@ func (c *csvRows) header(in *data.Input) error {
 	if jsonArray(view(line)) {
 		return arrayError(c.Name)
 	}
+	if sqlDump.Match(line) {
+		return otherFile(c.Name, strings.TrimRight(view(line), "\r\n"))
+	}
 	p := csvPiece{of: c}
 	if f = p.split(line); f.Found != "" {
 		if e := otherFile(c.Name, strings.TrimRight(view(line), "\r\n")); e != nil {

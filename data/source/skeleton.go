@@ -168,6 +168,10 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		return nil, err
 	}
 	path = files[0]
+	if data.IsPacked(path) {
+		return nil, &config.Error{File: path, Found: "a packed table", Allowed: "a table of another form",
+			Hint: "it holds the schema that it was packed under, which sotto data info shows"}
+	}
 	d, err := data.Describe(ctx, path, Formats())
 	switch {
 	case err != nil:
@@ -260,6 +264,9 @@ func otherFile(path, line string) error {
 	case form != "":
 	case (ext == ".yaml" || ext == ".yml") && isText([]byte(line)), yamlLine.MatchString(line):
 		form = "a spec or a schema (YAML)"
+	case sqlDump.MatchString(line):
+		return &config.Error{File: path, Line: 1,
+			Err: errors.New("the file is an SQL dump; load it into a database and name the table there, as FILE.db?table=NAME, or export the table as CSV")}
 	case len(line) <= 6 && strings.HasPrefix(strings.ToLower(line), "sep="):
 		return &config.Error{File: path, Line: 1,
 			Err: errors.New("the line says sep=, which Excel alone reads; remove it, so that the header comes first")}
@@ -269,6 +276,9 @@ func otherFile(path, line string) error {
 	return &config.Error{File: path,
 		Err: fmt.Errorf("the file looks like %s, not a table; give a table of text, Parquet, Arrow or SQLite", form)}
 }
+
+// sqlDump is a line with which a dump of a database begins.
+var sqlDump = regexp.MustCompile(`(?i)^\s*(--|/\*|PRAGMA\s+\w+|BEGIN( TRANSACTION)?;|(CREATE|DROP)\s+(TABLE|DATABASE|SCHEMA)\s|INSERT\s+INTO\s|SET\s+\w+\s*=|COPY\s.*\sFROM\s+stdin)`)
 
 // yamlLine is a line with which a spec or a schema may begin: a field without a value, with a block, or with one word
 // or path.

@@ -73,7 +73,10 @@ func Numerics(j *Job, batches int) string {
 // SamplerDelta bounds what the sampler's distance from the ideal adds to δ where batches release dim numbers each: of
 // noise, and of choices of records.
 func SamplerDelta(dim, batches int, epsilon float64) float64 {
-	return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * (1 + math.Exp(epsilon))
+	if factor := 1 + math.Exp(epsilon); !math.IsInf(factor, 1) {
+		return noise.SamplerDistance * (float64(dim) + 1<<31) * float64(batches) * factor
+	}
+	return 1 // no δ is more
 }
 
 // File returns the model file of a job with parameters w and the guarantee of its training.

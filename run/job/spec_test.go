@@ -74,3 +74,10 @@ func TestSpecInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSamplerDelta: at any ε the sampler's share of δ is a number, which files can hold.
+func TestSamplerDelta(t *testing.T) {
+	if few, all := SamplerDelta(1, 1, 1), SamplerDelta(1, 1, 800); !(few > 0 && few < 1e-9) || all != 1 {
+		t.Errorf("found %v and %v", few, all)
+	}
+}

@@ -89,7 +89,8 @@ def cells(name: str, feature: Any, column: Mapping[str, Any] | None) -> pyarrow.
         feature = np.asarray(feature)
     try:
         array = pyarrow.array(feature, from_pandas=True)
-        return array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array
+        number = column is not None and column["type"] == "numeric" and pyarrow.types.is_boolean(array.type)
+        return array.cast(pyarrow.uint8()) if number else array.cast(pyarrow.float64()) if pyarrow.types.is_null(array.type) else array
     except pyarrow.ArrowNotImplementedError:
         raise ValueError(f"X: column {name!r} holds cells of the type {getattr(feature, 'dtype', 'object')}, which Arrow does not have; convert them to numbers, texts or dates") from None
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # the error would quote a cell

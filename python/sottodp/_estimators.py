@@ -1321,13 +1321,13 @@ def _of_classes(parameter: str, said: Mapping[Any, Any], order: Mapping[Any, str
 
 def refuse(arguments: Mapping[str, Any]) -> None:
     """Other arguments of fit than X and y."""
-    if "sample_weight" in arguments:
+    if arguments.get("sample_weight") is not None:  # None says that all rows count alike, as they do
         raise ValueError(
             "sample_weight: found it; use class_weight instead, as {label: 5}: what a row may add has one public bound, "
             "and weights of rows may depend on what is private"
         )
-    if arguments:
-        raise TypeError(f"fit: found {', '.join(arguments)}; give only X and y")
+    if other := [name for name in arguments if name != "sample_weight"]:
+        raise TypeError(f"fit: found {', '.join(other)}; give only X and y")
 
 
 def _checked(self: _Sotto, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:

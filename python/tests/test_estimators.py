@@ -324,6 +324,18 @@ def test_class_and_sample_weights():
         public(class_weight="balanced").fit(X, y > 0)
     with pytest.raises(ValueError, match="sample_weight: found it; use class_weight"):
         public().fit(X, y > 0, sample_weight=np.ones(400))
+    assert public().fit(X, y > 0, sample_weight=None).n_features_in_ == X.shape[1]
+
+
+def test_truth_values_as_numbers():
+    """An array or a column of truth values under bounds is a number, and so is a sparse column of pandas."""
+    X = np.random.default_rng(5).uniform(-1, 1, (400, 2)) > 0
+    y = X[:, 0]
+    c = SottoClassifier(lab=True, random_state=1, domain=(0, 1), epsilon=20, delta=1e-5, adjacency="add-or-remove").fit(X, y)
+    assert (c.predict(X) == y).all() and c.predict(X).tolist() == c.predict(X.astype(float)).tolist()
+    frame = pd.DataFrame({"age": pd.arrays.SparseArray(X[:, 0].astype(int)), "dose": X[:, 1]})
+    c = SottoClassifier(lab=True, random_state=1, domain={"age": (0, 1), "dose": (0, 1)}, epsilon=20, delta=1e-5, adjacency="add-or-remove").fit(frame, y)
+    assert (c.predict(frame) == y).all() and c.predict(frame).tolist() == c.predict(frame.astype(float)).tolist()
 
 
 FRAME = pd.DataFrame({"age": table()[0][:, 0], "sex": np.where(table()[0][:, 1] > 0, "f", "m")})

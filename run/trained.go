@@ -154,7 +154,8 @@ func (m *Trained) Evaluate(ctx context.Context, path string, o Evaluation) (*run
 		})
 		return opened, err
 	}
-	if own, err := ledger.Path(""); o.Ledger == "" && m.Ledger != "" && (err != nil || own != m.Ledger) { // it may protect the rows, too
+	own, err := ledger.Path("")
+	if o.Ledger == "" && m.Ledger != "" && (err != nil || own != m.Ledger) { // the user's own may protect the rows, too
 		ignore := func(*data.Block) error { return nil }
 		if _, err := read("", true, func() func(*data.Block) error { return ignore }); err != nil {
 			return nil, err

@@ -195,7 +195,8 @@ func (s *Spec) bumps(free *schema.Schema) (method.Bumps, error) {
 			Why: fmt.Sprintf("%d bumps beside each linear feature, as the spec says", *s.Hats)}, nil
 	case !chooses:
 		return method.Bumps{Why: "no bumps: only method auto chooses"}, nil
-	case data.IsPacked(s.Data) && !(free.WithCurves(1, 0, true).Snap().Snapped && data.PackedLines(free.WithHats(0), s.Data)):
+	case data.IsPacked(s.Data) &&
+		!(free.WithCurves(1, 0, true).Snap().Snapped && data.PackedLines(free.WithHats(0), s.Data)):
 		return method.Bumps{Why: "no bumps: the table is packed in a form that does not tell them"}, nil
 	}
 	linear, err := PrepareModel(s, free.WithHats(0))

@@ -298,7 +298,7 @@ func (r *Report) claimsOn(on *table, all *paper.Claims) {
 		c := r.find(t, "l2", k, 0)
 		all.NotTested("Remark 3.3", fmt.Sprintf("O(1/t), ι = %v, %s", shares[k], t),
 			"without noise the algorithm has the rate O(1/t) of (10), a bound on ‖x̃ − x*‖²",
-			fmt.Sprintf("A bound without constants. Over the last decade ‖x̃ − x*‖² falls as 1/t^%.3f, to %.3g"+once+"; x of inactive nodes is computed again, as in the proof.",
+			fmt.Sprintf("An O, of a bound whose constants (10) prints, which another claim judges. Over the last decade ‖x̃ − x*‖² falls as 1/t^%.3f, to %.3g"+once+"; x of inactive nodes is computed again, as in the proof.",
 				r.exponent(t, "l2", k), c.Distance[len(c.Distance)-1]))
 	}
 	of := map[string]string{ // the corollaries' bounds are for σ = 0

@@ -109,7 +109,9 @@ func (r *Report) claims() (all paper.Claims) {
 	_, tGD := r.best(n, fast, "DP-GD")
 	least := r.below(n, tGD, fast, "DP-GD", s.Steps[0], "DP-GD") // 0 where it wants no more
 	for _, t := range s.Steps[1:] {
-		least = math.Min(least, math.Min(r.below(n, s.Steps[0], fast, "DP-HB", t, "DP-HB"), r.below(n, s.Steps[0], fast, "DP-NAG", t, "DP-NAG")))
+		for _, m := range []string{"DP-HB", "DP-NAG"} {
+			least = math.Min(least, r.below(n, s.Steps[0], fast, m, t, m))
+		}
 	}
 	clearly(&all, "accelerated-want-few-steps",
 		fmt.Sprintf("with c = %g, the best T of DP-HB and DP-NAG is the smallest tried, and DP-GD wants more", fast),

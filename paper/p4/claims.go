@@ -454,7 +454,7 @@ func (f found) improvements(list *paper.Claims) {
 	}
 	for _, m := range []string{"OPT-LS", "OPT-B"} {
 		v := f.beside("2"+m, m, bounds[0], real[:1], here)
-		says, name := "especially when combined with two phases: 2"+m+" ends where "+m+" does not", "2"+m+" ends beyond "+m
+		says, name := "especially when combined with two phases, which is read here as: 2"+m+" ends where "+m+" does not", "2"+m+" ends beyond "+m
 		found := fmt.Sprintf("of %d cells of Covertype, non-convex, both end in %d, only 2%s in %d, only %s in %d; where both end the loss of 2%s is lower in %d",
 			v.cells, v.both, m, v.alone, m, v.behind, m, v.loss)
 		broken := 0

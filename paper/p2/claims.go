@@ -414,6 +414,28 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 					other, r.size.Steps, r.ended("growth", e)))
 		}
 	}
+	r.claimsOfThresholds(all, unclear, small, large)
+
+	laplace, apart := true, 0.0
+	var found []string
+	for _, e := range r.size.Hyper {
+		l, g := r.byNoise(e, false), r.byNoise(e, true)
+		ahead, se := r.laplaceAhead(e)
+		laplace, apart = laplace && ahead > 2*se, math.Max(apart, math.Abs(ahead/se))
+		found = append(found,
+			fmt.Sprintf("ε = %g: Laplace %.2f, Gaussian %.2f, standard error of the difference %.2f", e, l.Value, g.Value, se))
+	}
+	name, says = "laplace-ahead", "accuracy is slightly higher where the noise of the search is Laplace's"
+	if !unclear(name, says, strings.Join(found, "; "), apart) {
+		all.Add("§5.5", name, says, laplace, "%s", strings.Join(found, "; ")).
+			Because("At the same ρ the noise of the Gaussian search has less than two thirds of the standard deviation of the Laplace one; Theorem 3, from which it follows, is false (last table).")
+	}
+}
+
+// claimsOfThresholds checks what §5.5 says of clipping thresholds that fall, at a small and a large ε.
+func (r *results) claimsOfThresholds(
+	all *paper.Claims, unclear func(name, says, found string, n float64) bool, small, large float64,
+) {
 	for i, e := range []float64{small, large} {
 		d := r.row("decay", false, e)
 		n := math.Inf(-1)
@@ -435,21 +457,6 @@ func (r *results) claimsOfFigure1(all *paper.Claims) {
 		}
 		all.Add("§5.5", name, says, holds, "%s", found).
 			Because(fmt.Sprintf("Of %d searches of a training %d fail at this ε, and the gradient's budget grows %d times; each time clip norm and fall shrink by ζ, at most once a step: as often with ζ = 0.2 leaves %.2g of them, and steps as short. How much of the loss that explains was not sought.", a.Searches, a.Failed, a.Raised[0], math.Pow(0.8, float64(a.Raised[0]))))
-	}
-
-	laplace, apart := true, 0.0
-	var found []string
-	for _, e := range r.size.Hyper {
-		l, g := r.byNoise(e, false), r.byNoise(e, true)
-		ahead, se := r.laplaceAhead(e)
-		laplace, apart = laplace && ahead > 2*se, math.Max(apart, math.Abs(ahead/se))
-		found = append(found,
-			fmt.Sprintf("ε = %g: Laplace %.2f, Gaussian %.2f, standard error of the difference %.2f", e, l.Value, g.Value, se))
-	}
-	name, says = "laplace-ahead", "accuracy is slightly higher where the noise of the search is Laplace's"
-	if !unclear(name, says, strings.Join(found, "; "), apart) {
-		all.Add("§5.5", name, says, laplace, "%s", strings.Join(found, "; ")).
-			Because("At the same ρ the noise of the Gaussian search has less than two thirds of the standard deviation of the Laplace one; Theorem 3, from which it follows, is false (last table).")
 	}
 }
 

@@ -168,7 +168,9 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		return nil, err
 	}
 	path = files[0]
-	if data.IsPacked(path) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	} else if data.IsPacked(path) {
 		return nil, &config.Error{File: path, Found: "a packed table", Allowed: "a table of another form",
 			Hint: "it holds the schema that it was packed under, which sotto data info shows"}
 	}

@@ -168,11 +168,8 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		return nil, err
 	}
 	path = files[0]
-	if err := ctx.Err(); err != nil {
+	if err := notPacked(ctx, path); err != nil {
 		return nil, err
-	} else if data.IsPacked(path) {
-		return nil, &config.Error{File: path, Found: "a packed table", Allowed: "a table of another form",
-			Hint: "it holds the schema that it was packed under, which sotto data info shows"}
 	}
 	d, err := data.Describe(ctx, path, Formats())
 	switch {
@@ -254,6 +251,15 @@ func OutlineOf(ctx context.Context, path, delimiter string) (*Outline, error) {
 		o.Columns = append(o.Columns, data.FieldName{Name: c})
 	}
 	return o, nil
+}
+
+// notPacked is the error of a packed table.
+func notPacked(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil || !data.IsPacked(path) {
+		return err
+	}
+	return &config.Error{File: path, Found: "a packed table", Allowed: "a table of another form",
+		Hint: "it holds the schema that it was packed under, which sotto data info shows"}
 }
 
 // otherFile is the error of a file whose first line is that of another form than a table; nil if it may be a header.

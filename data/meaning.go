@@ -16,8 +16,10 @@ func appendMeaning(words []uint64, cell string) []uint64 {
 	if isMissing(cell) {
 		return appendWords(words, "")
 	}
-	if v, ok := schema.Truth(cell); ok {
-		return append(words, numberWord(v))
+	if strings.IndexByte("tTfFyYnN", cell[0]) >= 0 {
+		if v, ok := schema.Truth(cell); ok {
+			return append(words, numberWord(v))
+		}
 	}
 	var room [40]byte
 	if day, ok := appendDay(room[:0], cell); ok {
@@ -28,7 +30,7 @@ func appendMeaning(words []uint64, cell string) []uint64 {
 
 // isMissing says whether a cell is one of the marks of a missing value that programs write, in any case.
 func isMissing(cell string) bool {
-	if len(cell) > len("missing") {
+	if len(cell) > len("missing") || cell != "" && strings.IndexByte(`nN#<\mM?-.`, cell[0]) < 0 {
 		return false
 	}
 	switch strings.ToLower(cell) {
@@ -54,24 +56,38 @@ func appendDay(dst []byte, cell string) ([]byte, bool) {
 	default:
 		return nil, false
 	}
-	t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-	if year < 0 || month < 1 || month > 12 || day < 1 || t.Day() != day {
+	if year < 0 || month < 1 || month > 12 || day < 1 || day > 31 {
 		return nil, false
 	}
-	clock, fraction, ok := clockOf(cell[10:])
+	since, fraction, ok := clockOf(cell[10:])
 	if !ok {
 		return nil, false
 	}
-	t = t.Add(clock)
-	dst = t.AppendFormat(dst, time.DateOnly)
-	if fraction = strings.TrimRight(fraction, "0"); t.Hour()+t.Minute()+t.Second() > 0 || fraction != "" {
-		dst = t.AppendFormat(dst, "T15:04:05")
+	if since < 0 || since >= 24*time.Hour || day > 28 { // another day in UTC, or none of its month
+		t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+		if t.Day() != day {
+			return nil, false
+		}
+		t = t.Add(since)
+		since = clock(t.Hour(), t.Minute()) + time.Duration(t.Second())*time.Second
+		year, month, day = t.Year(), int(t.Month()), t.Day()
+	}
+	dst = appendTwo(appendTwo(dst, year/100), year%100)
+	dst = appendTwo(append(appendTwo(append(dst, '-'), month), '-'), day)
+	if fraction = strings.TrimRight(fraction, "0"); since > 0 || fraction != "" {
+		seconds := int(since / time.Second)
+		dst = appendTwo(append(dst, 'T'), seconds/3600)
+		dst = appendTwo(append(dst, ':'), seconds/60%60)
+		dst = appendTwo(append(dst, ':'), seconds%60)
 		if fraction != "" {
 			dst = append(append(dst, '.'), fraction[:min(len(fraction), 12)]...)
 		}
 	}
 	return dst, true
 }
+
+// appendTwo appends a number of two digits.
+func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
 // number2 reads two digits of a text at a position; at least −100·100 where there are others.
 func number2(text string) func(at int) int {

@@ -31,7 +31,8 @@ func packCommand() *cobra.Command {
 		Short: "Encode a table in a file that is mapped into memory",
 		Long: `Pack writes the encoded rows of a table to one binary file. Commands that train, score or
 predict take that file instead of the table, with the same results bit for bit, but map it into
-memory: training then needs memory for the model, not for the table. Under a schema without an
+memory: training then needs memory for the model, not for the table. Only predictions of models
+that chose pairs of columns differ from those of the file, in their last digits. Under a schema without an
 intercept, with text or with curves of its own, method auto chooses no bumps for packed rows.
 
 With --bits 16 the rows are whole numbers of 16 bits: half of the file, on which linear

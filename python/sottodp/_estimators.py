@@ -1008,9 +1008,10 @@ class SottoClassifier(_Scored, ClassifierMixin, _Sotto):
         found = _labels.of_names(names)
         if classes is not None:
             found = _labels.classes(classes, None)
-            if sorted(names) != sorted(_labels.texts(found.tolist())):
+            texts = _labels.texts(found.tolist())
+            if sorted(names) != sorted(texts):
                 raise ValueError(f"classes: lists {', '.join(map(repr, found.tolist()))}, and the model's are {', '.join(map(repr, names))}; list the labels of the fit")
-            names = _labels.texts(found.tolist())
+            names = texts
         self._set_classes(found, names)
         self.classes = self.classes_.tolist()
 
